@@ -1,0 +1,21 @@
+/**
+ * Where a test finds files: fixtures among the sources, and compiled entries to start as processes.
+ *
+ * Tests run compiled, from dist-test/, with the project's root as their working directory.
+ */
+
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The project's root folder, absolute. */
+export const projectRoot = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** A file among the sources, such as a fixture: `projectFile('test/golden/election.txt')`. */
+export function projectFile(name: string): string {
+  return path.join(projectRoot, name);
+}
+
+/** The compiled form of a source file, to start: `compiledFile('src/cli/main.ts')`. */
+export function compiledFile(name: string): string {
+  return path.join(projectRoot, 'dist-test', name.replace(/\.ts$/, '.js'));
+}
