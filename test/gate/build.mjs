@@ -51,7 +51,7 @@ export function isBuilt() {
   return fs.readFileSync(stampFile, 'utf8') === digestOfSources();
 }
 
-/** Builds dist/. The compiler's words go to the file descriptor given. Returns whether it is whole. */
+/** Builds dist/, the compiler's words going to the file descriptor. Returns whether it is whole. */
 export function build(outputFd) {
   fs.rmSync(stampFile, { force: true });
   const digest = digestOfSources();

@@ -1,5 +1,5 @@
 /**
- * Compiles src, test, loadtest and native-bench to dist-test/, file by file, without checking types.
+ * Compiles src, test, loadtest and native-bench to dist-test/, each file alone, without its types.
  *
  * Owns dist-test/: a mirror of the tree in which every relative import resolves as it does in the
  * sources, worker files and entry points included. Only files that changed are written, each in one
