@@ -1,0 +1,116 @@
+/**
+ * Every bound of Holdfast, with its unit in its name, in one place.
+ *
+ * Owns: the constants of this build and the relations between them, asserted when the module is
+ * loaded. Never: anything that `apply` consults. What decides an outcome is replicated (see
+ * core/locks/settings.ts); this file only supplies the values that a founding entry copies.
+ * Read by: every other file.
+ */
+
+/** Bytes a request id that the caller chose (free-form) may have. */
+export const REQUEST_ID_BYTES_MAX = 64;
+/** Bytes of a session id, a session secret and a lease id: 128 random bits. */
+export const ID_BYTES = 16;
+/** Bytes of a trace id, W3C Trace Context. */
+export const TRACE_ID_BYTES = 16;
+/** Bytes of a lock name, least and most (UTF-8, no control characters). */
+export const NAME_BYTES_MIN = 1;
+export const NAME_BYTES_MAX = 512;
+/** Bytes of metadata that a lease, a wait or a session may carry. */
+export const METADATA_BYTES_MAX = 1_024;
+/** Bytes of an owner name (deadlock detection). */
+export const OWNER_BYTES_MAX = 128;
+/** Names that one acquire may ask for together. */
+export const NAME_SET_MAX = 16;
+/** Acknowledged sequences above the mark that one request may list. */
+export const ACKNOWLEDGED_SINGLES_MAX = 64;
+
+/** A revision, a token, a sequence and a stamp stay below this: exact in a double. */
+export const SAFE_INTEGER_MAX = 2 ** 53 - 1;
+
+/** Body bytes of one frame on the client port. */
+export const FRAME_BYTES_MAX = 1 << 20;
+/** Bytes of one operation inside a frame. */
+export const OPERATION_BYTES_MAX = 32 * 1_024;
+/** Operations one frame may carry. */
+export const FRAME_OPERATIONS_MAX = 8_192;
+/** Array and map nesting that a decoder follows before it refuses. */
+export const NESTING_DEPTH_MAX = 8;
+
+/** Operations and bytes after which an open batch is closed without waiting for its gap. */
+export const BATCH_OPERATIONS_MAX = 4_096;
+export const BATCH_BYTES_MAX = 1 << 20;
+/** Batches that a leader proposes before the oldest of them is applied. Full: stop reading. */
+export const BATCHES_IN_FLIGHT_MAX = 64;
+/** The longest that an open batch waits for company under load. */
+export const BATCH_GAP_US_MAX = 4_000;
+
+/** Client connections a node accepts. Full: the new one is closed with OVERLOADED. */
+export const CONNECTIONS_MAX = 10_000;
+/** Requests unanswered on one connection. Full: stop reading that connection. */
+export const CONNECTION_REQUESTS_MAX = 16_384;
+/** Bytes of unsent replies on one connection. Past it: stop reading; past twice it: close. */
+export const CONNECTION_OUT_BYTES_MAX = 8 << 20;
+/** Requests waiting for a decision over all connections of a node. Full: OVERLOADED. */
+export const PENDING_REQUESTS_MAX = 65_536;
+/** A frame must be complete this long after its first byte, or the connection is closed. */
+export const FRAME_TIMEOUT_MS = 30_000;
+
+/** Time from receipt that a request may take when its caller names none, and at most. */
+export const REQUEST_DEADLINE_DEFAULT_MS = 10_000;
+export const REQUEST_DEADLINE_MAX_MS = 60_000;
+
+/** The raft clock: one tick, and the timers counted in it (SPEC: 50 ms, 300 to 600 ms). */
+export const TICK_MS = 10;
+export const HEARTBEAT_TICKS = 5;
+export const ELECTION_TICKS_MIN = 30;
+export const ELECTION_TICKS_MAX = 60;
+/** Voters and learners of one shard. */
+export const MEMBERS_MAX = 9;
+/** Append messages and bytes sent to one follower and not yet acknowledged. */
+export const INFLIGHT_APPENDS_MAX = 64;
+export const INFLIGHT_BYTES_MAX = 8 << 20;
+/** Bytes of entries in one append message. At least one entry is always sent. */
+export const APPEND_BYTES_MAX = 2 << 20;
+/** Entries in one append message. */
+export const APPEND_ENTRIES_MAX = 256;
+/** Entries and bytes that a replica keeps in memory behind the applied index for followers. */
+export const LOG_WINDOW_ENTRIES = 4_096;
+export const LOG_WINDOW_BYTES = 32 << 20;
+/** Body bytes of one frame on the peer port. */
+export const PEER_FRAME_BYTES_MAX = 8 << 20;
+/** Bytes queued for one peer. Past it messages are dropped; raft sends again. */
+export const PEER_OUT_BYTES_MAX = 32 << 20;
+
+/** Bytes of one log segment (one LMDB environment) before the next is opened. */
+export const SEGMENT_BYTES_MAX = 64 << 20;
+/** A durable commit that takes longer than this ends the node. */
+export const LOG_SILENCE_MS_MAX = 20_000;
+/** Appends handed to the log thread and not yet durable. */
+export const LOG_APPENDS_MAX = 256;
+
+/** Cluster time that one turn may add: a stalled leader expires nobody by waking. */
+export const CLOCK_STEP_MS_MAX = 1_000;
+/** While a record has a deadline, an idle leader appends at least this often. */
+export const PULSE_MS = 200;
+/** How often a node renews the implicit sessions of its waiting connections. */
+export const KEEP_WAITS_MS = 3_000;
+
+function assertLimit(holds: boolean, relation: string): void {
+  if (!holds) throw new Error(`limits contradict each other: ${relation}`);
+}
+
+assertLimit(OPERATION_BYTES_MAX < FRAME_BYTES_MAX, 'an operation fits a frame');
+assertLimit(
+  NAME_SET_MAX * NAME_BYTES_MAX + METADATA_BYTES_MAX + OWNER_BYTES_MAX < OPERATION_BYTES_MAX,
+  'the largest acquire fits an operation',
+);
+assertLimit(
+  BATCH_BYTES_MAX + OPERATION_BYTES_MAX < APPEND_BYTES_MAX,
+  'a full batch fits an append message',
+);
+assertLimit(2 * APPEND_BYTES_MAX < PEER_FRAME_BYTES_MAX, 'an append message fits a peer frame');
+assertLimit(HEARTBEAT_TICKS * 4 < ELECTION_TICKS_MIN, 'three heartbeats may be lost');
+assertLimit(ELECTION_TICKS_MIN < ELECTION_TICKS_MAX, 'election time-outs are spread');
+assertLimit(PULSE_MS < CLOCK_STEP_MS_MAX, 'a pulse never runs into the clock cap');
+assertLimit(BATCHES_IN_FLIGHT_MAX < LOG_APPENDS_MAX, 'the log queue holds every batch in flight');

@@ -1,0 +1,91 @@
+/**
+ * The devices a replica needs, as types: log, peers, clock, entropy, turn scheduler, transport.
+ *
+ * Owns: what each device promises. Never: a device. io/ has the real ones, test/sim the simulated
+ * ones; each port has one conformance suite that both pass. Used by: replica, io, server, tests.
+ */
+import type { HardState } from '../core/raft/effects.js';
+import type { Entry, Message } from '../core/raft/message.js';
+
+/** One order to the log; orders are carried out strictly in the sequence they were given. */
+export interface AppendOrder {
+  /** Rises by one with each order; comes back in onDurable. */
+  readonly appendId: number;
+  /** First index to cut before appending, 0 for none. */
+  readonly truncateFrom: number;
+  /** Consecutive entries; the log borrows their bytes until onDurable(appendId). */
+  readonly entries: readonly Entry[];
+  /** Term and vote to store before the entries, or null when unchanged. */
+  readonly hardState: HardState | null;
+  /** The commit index known now: stored as a hint for the next start, never trusted as more. */
+  readonly commitIndex: number;
+}
+
+/** What the log found when it was opened. */
+export interface LogState {
+  readonly hardState: HardState;
+  /** First index stored, 1 until segments are dropped; lastIndex + 1 when empty. */
+  readonly firstIndex: number;
+  /** Last index stored, 0 when empty. */
+  readonly lastIndex: number;
+  /** Pairs: an index at which a new term starts, and that term, ascending. */
+  readonly termStarts: readonly { readonly index: number; readonly term: number }[];
+  /** The newest entries, consecutive up to lastIndex, bounded by LOG_WINDOW_*. */
+  readonly tail: readonly Entry[];
+  /** Highest commit index that was stored beside an entry; 0 when none. */
+  readonly commitIndex: number;
+}
+
+/** Called by a log on the main thread, never from inside append or read. */
+export interface LogEvents {
+  /** Everything up to this order is on disk: fdatasync has returned. */
+  onDurable(appendId: number): void;
+  /** Entries from `fromIndex` on, at least one, bounded by bytes; empty when cut meanwhile. */
+  onRead(readId: number, entries: readonly Entry[]): void;
+}
+
+/**
+ * The durable log of one replica. A failure of the device never comes back as a value: the node
+ * ends (invariant I10), so no caller has to decide what a half-failed log means.
+ */
+export interface LogPort {
+  append(order: AppendOrder): void;
+  /** Reads entries fromIndex … toIndex, stopping early at `bytesMax`; answers with onRead. */
+  read(readId: number, fromIndex: number, toIndex: number, bytesMax: number): void;
+  close(): Promise<void>;
+}
+
+/** Sends to the other replicas. Lossy by contract: raft repeats what matters. */
+export interface PeerPort {
+  send(message: Message): void;
+  /** End of turn: one write for each peer that got messages. */
+  flush(): void;
+}
+
+/** Elapsed time that never steps: µs since an arbitrary start, as a double. */
+export interface ClockPort {
+  nowUs(): number;
+}
+
+export interface EntropyPort {
+  /** Writes 16 random bytes at `offset`. */
+  fill16(target: Uint8Array, offset: number): void;
+}
+
+/** Asks for a turn. Several wishes before the turn runs are one. */
+export interface TurnPort {
+  /** After the events that are readable now have been handled. */
+  soon(): void;
+  /** After about this many µs, unless soon() comes first. */
+  after(us: number): void;
+}
+
+/** The socket side of one client connection. */
+export interface Transport {
+  /** Writes what the connection's out buffer holds, in one write, and empties it. */
+  flush(): void;
+  /** Flushes, then closes. Idempotent. */
+  close(): void;
+  pauseReading(): void;
+  resumeReading(): void;
+}
