@@ -88,6 +88,10 @@ export const SEGMENT_BYTES_MAX = 64 << 20;
 export const LOG_SILENCE_MS_MAX = 20_000;
 /** Appends handed to the log thread and not yet durable. */
 export const LOG_APPENDS_MAX = 256;
+/** Bytes that the log thread puts into one transaction before it commits. */
+export const LOG_GROUP_BYTES_MAX = 16 << 20;
+/** Bytes that must stay free on the log's disk; a node that would go below ends. */
+export const LOG_FREE_BYTES_MIN = 64 << 20;
 
 /** Cluster time that one turn may add: a stalled leader expires nobody by waking. */
 export const CLOCK_STEP_MS_MAX = 1_000;
