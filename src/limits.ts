@@ -55,6 +55,10 @@ export const CONNECTION_OUT_BYTES_MAX = 8 << 20;
 export const PENDING_REQUESTS_MAX = 65_536;
 /** A frame must be complete this long after its first byte, or the connection is closed. */
 export const FRAME_TIMEOUT_MS = 30_000;
+/** A connection closed by the node is read to its end this long, so that a last reply arrives. */
+export const CLOSE_LINGER_MS = 2_000;
+/** An idle connection is probed by TCP after this long: half-open ones go away. */
+export const KEEPALIVE_MS = 30_000;
 
 /** Time from receipt that a request may take when its caller names none, and at most. */
 export const REQUEST_DEADLINE_DEFAULT_MS = 10_000;
