@@ -27,7 +27,12 @@ export class TurnScheduler implements TurnPort {
 
   after(us: number): void {
     if (this.immediate !== null || this.isClosed) return;
-    const delayMs = Math.max(1, Math.ceil(us / US_PER_MS));
+    // Timers count whole ms: the nearest one, and less than half of one is soon.
+    const delayMs = Math.round(us / US_PER_MS);
+    if (delayMs === 0) {
+      this.soon();
+      return;
+    }
     const atMs = performance.now() + delayMs;
     if (this.timer !== null) {
       // The earlier wish stands.
