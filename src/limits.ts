@@ -85,6 +85,17 @@ export const LOG_WINDOW_BYTES = 32 << 20;
 export const PEER_FRAME_BYTES_MAX = 8 << 20;
 /** Bytes queued for one peer. Past it messages are dropped; raft sends again. */
 export const PEER_OUT_BYTES_MAX = 32 << 20;
+/** Connections on the peer port at once, and body bytes of one frame before its hello passed. */
+export const PEER_CONNECTIONS_MAX = 64;
+export const PEER_GREETING_BYTES_MAX = 64 * 1_024;
+/** A hello, a connect or a founding answer must come within this time. */
+export const PEER_GREETING_MS_MAX = 2_000;
+/** Pause before a peer is dialled again: doubled from the least to the greatest, with jitter. */
+export const PEER_BACKOFF_MS_MIN = 20;
+export const PEER_BACKOFF_MS_MAX = 500;
+/** A peer link is probed this often; after so many probes without an answer it is dialled anew. */
+export const PEER_PROBE_MS = 1_000;
+export const PEER_PROBES_LOST_MAX = 3;
 
 /** Bytes of one log segment (one LMDB environment) before the next is opened. */
 export const SEGMENT_BYTES_MAX = 64 << 20;

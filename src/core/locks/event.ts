@@ -15,3 +15,40 @@ export const EventKind = {
   Left: 4,
 } as const;
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
+
+/** One committed event. Reused by its batch: copy what outlives the entry. */
+export class LockEvent {
+  kind = 0;
+  revision = 0;
+  /** Token of the lease concerned; 0 for Queued and Left. */
+  token = 0;
+  /** Queued, Left and a grant to a waiter: the place in the queue; else 0. */
+  place = 0;
+  /** Ended: LeaseEnd. Left: the OutcomeCode of the wait's final result. Else 0. */
+  cause = 0;
+  principal = 0;
+  /** Byte-store handle of the lock's name, valid until the next entry begins. */
+  name = 0;
+}
+
+/** The events of one entry, in revision order. */
+export class EventBatch {
+  private readonly items: LockEvent[] = [];
+  count = 0;
+
+  clear(): void {
+    this.count = 0;
+  }
+
+  /** The next record to fill. */
+  add(): LockEvent {
+    if (this.count === this.items.length) this.items.push(new LockEvent());
+    const event = this.items[this.count] as LockEvent;
+    this.count += 1;
+    return event;
+  }
+
+  at(position: number): LockEvent {
+    return this.items[position] as LockEvent;
+  }
+}

@@ -92,3 +92,20 @@ export function isSettingValid(name: SettingName, value: number): boolean {
   const range = SETTING_RANGES[name];
   return Number.isInteger(value) && value >= range.least && value <= range.greatest;
 }
+
+const NAMES = Object.keys(SettingNumber) as SettingName[];
+
+/** The setting with this number, or undefined. */
+export function settingNameOf(number: number): SettingName | undefined {
+  for (const name of NAMES) if (SettingNumber[name] === number) return name;
+  return undefined;
+}
+
+/** True when every setting is in its range and least ≤ default ≤ greatest holds. */
+export function areSettingsValid(settings: Settings): boolean {
+  for (const name of NAMES) if (!isSettingValid(name, settings[name])) return false;
+  const { leaseTtlMsLeast, leaseTtlMsDefault, leaseTtlMsGreatest } = settings;
+  if (leaseTtlMsLeast > leaseTtlMsDefault || leaseTtlMsDefault > leaseTtlMsGreatest) return false;
+  const { sessionTtlMsLeast, sessionTtlMsDefault, sessionTtlMsGreatest } = settings;
+  return sessionTtlMsLeast <= sessionTtlMsDefault && sessionTtlMsDefault <= sessionTtlMsGreatest;
+}

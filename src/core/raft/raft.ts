@@ -24,8 +24,18 @@ import { RaftLog } from './log.js';
 import type { Members } from './members.js';
 import { type Entry, EntryKind, type Message, MessageKind } from './message.js';
 import { ProgressState } from './progress.js';
-import { confirmRounds, handleReadIndex, handleReadIndexReply, requestReadIndex } from './read-index.js';
-import { commitByMajority, handleAppend, handleAppendReply, handleHeartbeat } from './replication.js';
+import {
+  confirmRounds,
+  handleReadIndex,
+  handleReadIndexReply,
+  requestReadIndex,
+} from './read-index.js';
+import {
+  commitByMajority,
+  handleAppend,
+  handleAppendReply,
+  handleHeartbeat,
+} from './replication.js';
 import {
   appendAsLeader,
   broadcastHeartbeat,
@@ -129,11 +139,7 @@ export class Raft {
 
   /** Lets memory go of entries up to `upTo` beyond the given bounds. */
   trimWindow(upTo: number, entriesMax: number, bytesMax: number): void {
-    this.state.log.trimWindow(
-      Math.min(upTo, this.state.durableIndex),
-      entriesMax,
-      bytesMax,
-    );
+    this.state.log.trimWindow(Math.min(upTo, this.state.durableIndex), entriesMax, bytesMax);
   }
 
   /** For status: what the leader knows of each other member. */

@@ -64,8 +64,7 @@ function truncate(state: RaftState, from: number): void {
     effects.entries.pop();
   }
   if (from <= state.handedIndex) {
-    effects.truncateFrom =
-      effects.truncateFrom === 0 ? from : Math.min(effects.truncateFrom, from);
+    effects.truncateFrom = effects.truncateFrom === 0 ? from : Math.min(effects.truncateFrom, from);
     state.handedIndex = from - 1;
   }
   if (state.durableIndex >= from) state.durableIndex = from - 1;
@@ -124,7 +123,11 @@ export function commitByMajority(state: RaftState): void {
     const voter = voters[i] as number;
     const progress = progressOf(state, voter);
     state.scratch[i] =
-      voter === state.nodeId ? state.durableIndex : progress === undefined ? 0 : progress.matchIndex;
+      voter === state.nodeId
+        ? state.durableIndex
+        : progress === undefined
+          ? 0
+          : progress.matchIndex;
   }
   const index = majorityValue(state.scratch, voters.length);
   if (index <= state.commitIndex || state.log.termAt(index) !== state.term) return;

@@ -82,11 +82,7 @@ function wishForEntries(state: RaftState, progress: Progress): void {
 }
 
 /** The log thread brought the entries that `wishForEntries` asked for. */
-export function handleEntriesRead(
-  state: RaftState,
-  peer: number,
-  entries: readonly Entry[],
-): void {
+export function handleEntriesRead(state: RaftState, peer: number, entries: readonly Entry[]): void {
   const progress = progressOf(state, peer);
   if (progress === undefined || !progress.isReading) return;
   progress.isReading = false;

@@ -1,0 +1,178 @@
+/**
+ * What a reader is shown: locks, queues, results. Plain objects; reading is off the hot path.
+ *
+ * Owns: the read side. Never: changes anything; expiry is judged at the last applied stamp without
+ * ending what is overdue. Called by: the replica, after a read point was reached.
+ */
+import type { MachineState } from './machine-state.js';
+import type { Outcome } from './outcome.js';
+import { leaseDeadline, waitDeadline } from './ownership.js';
+import { ResultState } from './tables/result-table.js';
+import { NONE } from './tables/table.js';
+
+export interface HolderReading {
+  readonly token: number;
+  /** Cluster time in ms of the grant, the end of the lease, the last renewal. */
+  readonly since: number;
+  readonly deadline: number;
+  readonly renewedAt: number;
+  readonly principal: number;
+  readonly hasSession: boolean;
+  readonly metadata: Uint8Array | null;
+}
+
+export interface WaiterReading {
+  readonly place: number;
+  readonly since: number;
+  readonly until: number;
+  readonly principal: number;
+  readonly metadata: Uint8Array | null;
+}
+
+export interface LockReading {
+  readonly name: Uint8Array;
+  /** Revision of the last grant or end. */
+  readonly revision: number;
+  /** Null when nobody holds, or the holder is overdue. */
+  readonly holder: HolderReading | null;
+  readonly waiters: number;
+  /** The first waiters, as many as were asked for. */
+  readonly queue: readonly WaiterReading[];
+}
+
+/** The lock with this name and its first `queueMax` waiters, or null when it has no record. */
+export function readLock(
+  state: MachineState,
+  bytes: Uint8Array,
+  offset: number,
+  length: number,
+  queueMax: number,
+): LockReading | null {
+  const lock = state.locks.find(bytes, offset, length);
+  return lock === NONE ? null : readSlot(state, lock, queueMax);
+}
+
+/**
+ * Locks whose name starts with `prefix`, after the name `cursor` (null: from the first), in byte
+ * order, at most `limit`. Idle locks are passed over. `more` tells whether a further page exists.
+ */
+export function listLocks(
+  state: MachineState,
+  prefix: Uint8Array,
+  cursor: Uint8Array | null,
+  limit: number,
+): { readonly locks: readonly LockReading[]; readonly more: boolean } {
+  const { order } = state.locks;
+  if (cursor === null) order.seek(prefix, 0, prefix.length, false);
+  else order.seek(cursor, 0, cursor.length, true);
+  const found: LockReading[] = [];
+  let lock = order.nextSlot();
+  while (lock !== NONE && startsWith(state, lock, prefix)) {
+    if (isShown(state, lock)) {
+      if (found.length === limit) return { locks: found, more: true };
+      found.push(readSlot(state, lock, 0));
+    }
+    lock = order.nextSlot();
+  }
+  return { locks: found, more: false };
+}
+
+function isShown(state: MachineState, lock: number): boolean {
+  const { locks } = state;
+  return locks.holder[lock] !== NONE || (locks.waiters[lock] as number) > 0;
+}
+
+function startsWith(state: MachineState, lock: number, prefix: Uint8Array): boolean {
+  const { store, locks } = state;
+  const name = locks.name[lock] as number;
+  if (store.lengthOf(name) < prefix.length) return false;
+  const page = store.pageOf(name);
+  const offset = store.offsetOf(name);
+  for (let i = 0; i < prefix.length; i += 1) if (page[offset + i] !== prefix[i]) return false;
+  return true;
+}
+
+function readSlot(state: MachineState, lock: number, queueMax: number): LockReading {
+  const { locks, waits, store, now } = state;
+  const queue: WaiterReading[] = [];
+  let wait = locks.firstWait[lock] as number;
+  while (wait !== NONE && queue.length < queueMax) {
+    if (waitDeadline(state, wait) > now) queue.push(readWaiter(state, wait));
+    wait = waits.nextInQueue[wait] as number;
+  }
+  return {
+    name: store.copyOf(locks.name[lock] as number),
+    revision: locks.lastRevision[lock] as number,
+    holder: readHolder(state, locks.holder[lock] as number),
+    waiters: locks.waiters[lock] as number,
+    queue,
+  };
+}
+
+function readHolder(state: MachineState, lease: number): HolderReading | null {
+  if (lease === NONE) return null;
+  const { leases } = state;
+  const deadline = leaseDeadline(state, lease);
+  if (deadline <= state.now) return null;
+  return {
+    token: leases.token[lease] as number,
+    since: leases.grantedAt[lease] as number,
+    deadline,
+    renewedAt: leases.renewedAt[lease] as number,
+    principal: leases.principal[lease] as number,
+    hasSession: leases.session[lease] !== NONE,
+    metadata: readBytes(state, leases.metadata[lease] as number),
+  };
+}
+
+function readWaiter(state: MachineState, wait: number): WaiterReading {
+  const { waits } = state;
+  return {
+    place: waits.place[wait] as number,
+    since: waits.queuedAt[wait] as number,
+    until: waitDeadline(state, wait),
+    principal: waits.principal[wait] as number,
+    metadata: readBytes(state, waits.metadata[wait] as number),
+  };
+}
+
+function readBytes(state: MachineState, handle: number): Uint8Array | null {
+  return handle === 0 ? null : state.store.copyOf(handle);
+}
+
+/** What became of a request id. */
+export type LookupState = 'done' | 'queued' | 'unknown' | 'forgotten';
+
+/** Looks a sequence up in a session slot; `outcome` is filled when it is done or queued. */
+export function lookupSequence(
+  state: MachineState,
+  session: number,
+  sequence: number,
+  outcome: Outcome,
+): LookupState {
+  const slot = state.results.findSequence(session, sequence);
+  if (slot !== NONE) return lookupSlot(state, slot, outcome);
+  return sequence <= (state.sessions.floor[session] as number) ? 'forgotten' : 'unknown';
+}
+
+/** Looks a free-form id up; a forgotten one is unknown. */
+export function lookupFree(
+  state: MachineState,
+  principal: number,
+  id: Uint8Array,
+  outcome: Outcome,
+): LookupState {
+  const { results } = state;
+  const slot = results.findFree(principal, id, 0, id.length);
+  if (slot === NONE) return 'unknown';
+  const isOver = results.retentions.has(slot) && results.retentions.deadlineOf(slot) <= state.now;
+  return isOver ? 'unknown' : lookupSlot(state, slot, outcome);
+}
+
+function lookupSlot(state: MachineState, slot: number, outcome: Outcome): LookupState {
+  const { results } = state;
+  if (results.state[slot] === ResultState.Acknowledged) return 'forgotten';
+  results.read(slot, outcome);
+  outcome.replay = true;
+  return results.state[slot] === ResultState.Pending ? 'queued' : 'done';
+}

@@ -1,0 +1,137 @@
+/**
+ * How the last leases ended: a ring of a replicated, fixed count (invariant I4).
+ *
+ * Owns: id, cause and revision of each remembered end, oldest overwritten first. Never: live leases.
+ * Its share of the state digest is the sum over the remembered ends. Used by: leases.ts, snapshots.
+ */
+import { type RecordHash, StateDigest } from '../../../collections/digest.js';
+import { HashIndex } from '../../../collections/hash-index.js';
+import { NONE } from './table.js';
+
+const TAG_ENDED = 6;
+
+export class EndedLeases {
+  private words: Uint32Array;
+  private causes: Uint8Array;
+  private principals: Uint32Array;
+  private revisions: Float64Array;
+  private byId = new HashIndex();
+  /** Ends ever remembered; the next one goes to slot written % capacity. */
+  private written = 0;
+  /** Slots before this one are in `sum`; the rest are hashed when the digest is asked for. */
+  private counted = 0;
+  private sum = new StateDigest();
+
+  constructor(
+    private readonly hash: RecordHash,
+    private capacity: number,
+  ) {
+    this.words = new Uint32Array(capacity * 4);
+    this.causes = new Uint8Array(capacity);
+    this.principals = new Uint32Array(capacity);
+    this.revisions = new Float64Array(capacity);
+  }
+
+  add(
+    id0: number,
+    id1: number,
+    id2: number,
+    id3: number,
+    principal: number,
+    cause: number,
+    revision: number,
+  ): void {
+    const slot = this.written % this.capacity;
+    if (this.written >= this.capacity) this.forget(slot, this.written - this.capacity);
+    this.words[slot * 4] = id0;
+    this.words[slot * 4 + 1] = id1;
+    this.words[slot * 4 + 2] = id2;
+    this.words[slot * 4 + 3] = id3;
+    this.causes[slot] = cause;
+    this.principals[slot] = principal;
+    this.revisions[slot] = revision;
+    this.byId.insert(id0, slot);
+    this.written += 1;
+  }
+
+  /** Slot of the remembered end of this principal's lease, or NONE. */
+  find(id0: number, id1: number, id2: number, id3: number, principal: number): number {
+    let slot = this.byId.find(id0);
+    while (slot !== NONE) {
+      const at = slot * 4;
+      const isSame =
+        this.words[at] === id0 &&
+        this.words[at + 1] === id1 &&
+        this.words[at + 2] === id2 &&
+        this.words[at + 3] === id3;
+      if (isSame) return this.principals[slot] === principal ? slot : NONE;
+      slot = this.byId.findNext();
+    }
+    return NONE;
+  }
+
+  causeOf(slot: number): number {
+    return this.causes[slot] as number;
+  }
+
+  revisionOf(slot: number): number {
+    return this.revisions[slot] as number;
+  }
+
+  /** Changes how many are remembered, keeping the newest. */
+  resize(capacity: number): void {
+    if (capacity === this.capacity) return;
+    const resized = new EndedLeases(this.hash, capacity);
+    const kept = Math.min(this.written, this.capacity, capacity);
+    for (let number = this.written - kept; number < this.written; number += 1) {
+      const slot = number % this.capacity;
+      const at = slot * 4;
+      resized.add(
+        this.words[at] as number,
+        this.words[at + 1] as number,
+        this.words[at + 2] as number,
+        this.words[at + 3] as number,
+        this.principals[slot] as number,
+        this.causes[slot] as number,
+        this.revisions[slot] as number,
+      );
+    }
+    this.capacity = capacity;
+    this.words = resized.words;
+    this.causes = resized.causes;
+    this.principals = resized.principals;
+    this.revisions = resized.revisions;
+    this.byId = resized.byId;
+    this.written = resized.written;
+    this.counted = 0;
+    this.sum = new StateDigest();
+  }
+
+  addTo(target: StateDigest): void {
+    // What was overwritten before it was ever counted needs no hash.
+    this.counted = Math.max(this.counted, this.written - this.capacity);
+    while (this.counted < this.written) {
+      this.hashSlot(this.counted % this.capacity);
+      this.sum.add(this.hash.h0, this.hash.h1, this.hash.h2, this.hash.h3);
+      this.counted += 1;
+    }
+    target.add(this.sum.s0, this.sum.s1, this.sum.s2, this.sum.s3);
+  }
+
+  private forget(slot: number, number: number): void {
+    this.byId.remove(this.words[slot * 4] as number, slot);
+    if (number >= this.counted) return;
+    this.hashSlot(slot);
+    this.sum.subtract(this.hash.h0, this.hash.h1, this.hash.h2, this.hash.h3);
+  }
+
+  private hashSlot(slot: number): void {
+    const hash = this.hash;
+    hash.begin(TAG_ENDED);
+    for (let i = 0; i < 4; i += 1) hash.word(this.words[slot * 4 + i] as number);
+    hash.word(this.causes[slot] as number);
+    hash.word(this.principals[slot] as number);
+    hash.number(this.revisions[slot] as number);
+    hash.finish();
+  }
+}
