@@ -28,7 +28,7 @@ export function leaseDeadline(state: MachineState, lease: number): number {
 function waitSessionDeadline(state: MachineState, wait: number): number {
   const session = state.waits.session[wait] as number;
   if (session !== NONE) return state.sessions.deadline[session] as number;
-  return (state.waits.keptAt[wait] as number) + state.settings.implicitLapseMs;
+  return state.waits.keptUntil[wait] as number;
 }
 
 /** When the wait dies: its own bound or its session's, whichever comes first. */
@@ -184,7 +184,7 @@ export function enqueue(
   waits.principal[wait] = principal;
   waits.queuedAt[wait] = state.now;
   waits.until[wait] = state.now + waitMs;
-  waits.keptAt[wait] = state.now;
+  waits.keptUntil[wait] = state.now + state.settings.implicitLapseMs;
   waits.ttlMs[wait] = ttlMs;
   waits.metadata[wait] = metadata;
   const last = locks.lastWait[lock] as number;

@@ -110,7 +110,7 @@ function findFree(state: MachineState, command: Command, outcome: Outcome): numb
   const { settings, now } = state;
   if (command.notAfter > now + settings.notAfterMsAhead) {
     refuseField(outcome, OutcomeCode.BadRequest, 'not_after');
-  } else if (command.notAfter >= 0 && now > command.notAfter) {
+  } else if (command.notAfter >= 0 && now >= command.notAfter) {
     outcome.code = OutcomeCode.DeadlinePassed;
   } else if (state.results.freeCount >= settings.freeResultsMax) {
     refuseField(outcome, OutcomeCode.Limit, 'request');
@@ -259,7 +259,8 @@ function applyAcknowledgements(state: MachineState, session: number, command: Co
 
 function isAcknowledgeable(state: MachineState, session: number, command: Command): boolean {
   const { sessions, waits, results, settings } = state;
-  const far = (sessions.floor[session] as number) + settings.sessionWindow;
+  const floor = Math.max(sessions.floor[session] as number, command.acknowledgedMark);
+  const far = floor + settings.sessionWindow;
   for (let i = 0; i < command.acknowledgedCount; i += 1) {
     if ((command.acknowledged[i] as number) > far) return false;
   }

@@ -15,6 +15,7 @@ import {
   leaveOverdue,
   leaveQueue,
   settleLock,
+  waitDeadline,
 } from './ownership.js';
 import { answerKnown, refuseField, sessionOf, storeResult } from './requests.js';
 import { SessionState } from './tables/session-table.js';
@@ -205,13 +206,15 @@ function closeSession(state: MachineState, session: number): void {
   let wait = sessions.firstWait[session] as number;
   while (wait !== NONE) {
     const next = waits.nextInSession[wait] as number;
-    leaveQueue(state, wait, OutcomeCode.Cancelled);
+    if (waitDeadline(state, wait) <= state.now) leaveOverdue(state, wait);
+    else leaveQueue(state, wait, OutcomeCode.Cancelled);
     wait = next;
   }
   let lease = sessions.firstLease[session] as number;
   while (lease !== NONE) {
     const next = leases.nextInSession[lease] as number;
-    endLease(state, lease, LeaseEnd.SessionClosed);
+    if (leaseDeadline(state, lease) <= state.now) endOverdueLease(state, lease);
+    else endLease(state, lease, LeaseEnd.SessionClosed);
     lease = next;
   }
   endSession(state, session, SessionState.Closed);

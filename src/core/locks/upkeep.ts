@@ -18,13 +18,16 @@ export function applyKeepWaits(state: MachineState, command: Command, outcome: O
     outcome.code = OutcomeCode.Forbidden;
     return;
   }
-  const { waits, now } = state;
+  const { waits, now, settings } = state;
   for (let i = 0; i < command.numbersCount; i += 1) {
     const wait = waits.findPlace(command.numbers[i] as number);
     if (wait === NONE || waits.session[wait] !== NONE) continue;
     if (waitDeadline(state, wait) <= now) continue;
     waits.digest.touch(wait);
-    waits.keptAt[wait] = now;
+    waits.keptUntil[wait] = Math.max(
+      waits.keptUntil[wait] as number,
+      now + settings.implicitLapseMs,
+    );
     // The heap's key stays: it is a lower bound, and the sweep looks again when it is reached.
   }
 }

@@ -26,8 +26,8 @@ export class WaitTable extends Table {
   queuedAt = new Float64Array(CAPACITY_INITIAL);
   /** queuedAt + wait_ms. */
   until = new Float64Array(CAPACITY_INITIAL);
-  /** Implicit session: the last keep-alive. */
-  keptAt = new Float64Array(CAPACITY_INITIAL);
+  /** Implicit session: when it lapses unless it is kept alive again. */
+  keptUntil = new Float64Array(CAPACITY_INITIAL);
   ttlMs = new Float64Array(CAPACITY_INITIAL);
   metadata = new Uint32Array(CAPACITY_INITIAL);
   previousInQueue = new Int32Array(CAPACITY_INITIAL);
@@ -77,7 +77,7 @@ export class WaitTable extends Table {
     hash.word(this.principal[slot] as number);
     hash.number(this.queuedAt[slot] as number);
     hash.number(this.until[slot] as number);
-    hash.number(this.keptAt[slot] as number);
+    hash.number(this.keptUntil[slot] as number);
     hash.number(this.ttlMs[slot] as number);
     this.hashBytes(this.metadata[slot] as number, hash);
   }
@@ -90,7 +90,7 @@ export class WaitTable extends Table {
     this.result = growInt32(this.result, capacity, NONE);
     this.queuedAt = growFloat64(this.queuedAt, capacity, 0);
     this.until = growFloat64(this.until, capacity, 0);
-    this.keptAt = growFloat64(this.keptAt, capacity, 0);
+    this.keptUntil = growFloat64(this.keptUntil, capacity, 0);
     this.ttlMs = growFloat64(this.ttlMs, capacity, 0);
     this.metadata = growUint32(this.metadata, capacity, 0);
     this.previousInQueue = growInt32(this.previousInQueue, capacity, NONE);
