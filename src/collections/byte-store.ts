@@ -131,7 +131,7 @@ export class ByteStore {
     return (number << PAGE_GRANULE_BITS) | (start >> GRANULE_SHIFT);
   }
 
-  /** Frees the string. Asserts that `handle` is live: a second release could free a newer string. */
+  /** Frees the string. Asserts that `handle` is live: a second release could free a newer one. */
   release(handle: number): void {
     const number = handle >>> PAGE_GRANULE_BITS;
     const page = this.pageAt(number);

@@ -53,16 +53,21 @@ export class DeadlineHeap {
   }
 
   /**
-   * Adds a slot, 0 or more, that is not in the heap. `deadline`: cluster time in ms; `order`:
-   * breaks ties and is unique among equal deadlines. Constant time when no entry is later.
+   * Adds a slot, 0 or more, that is not in the heap. `deadline`: cluster time in ms, 0 or more;
+   * `order`: breaks ties and is unique among equal deadlines. Constant time when no entry is later.
    */
   push(slot: number, deadline: number, order: number): void {
     assert(slot >= 0 && !this.has(slot), 'push a slot that is not in the heap');
+    assert(deadline >= 0, 'push a deadline of 0 or more');
     if (slot >= this.places.length) this.growPlaces(slot);
     if (this.end === this.slots.length) this.growEntries();
     const place = this.end;
     this.end += 1;
-    this.rise(place, slot, deadline, order);
+    this.keys[2 * place] = deadline;
+    this.keys[2 * place + 1] = order;
+    this.slots[place] = slot;
+    this.places[slot] = place;
+    this.rise(place);
   }
 
   /** Takes `slot` out. Returns false when it was not in. */
@@ -71,9 +76,9 @@ export class DeadlineHeap {
     const place = this.places[slot]!;
     this.places[slot] = 0;
     this.end -= 1;
-    const last = this.end;
-    if (place !== last) {
-      this.settle(place, this.slots[last]!, this.keys[2 * last]!, this.keys[2 * last + 1]!);
+    if (place !== this.end) {
+      this.move(this.end, place);
+      this.settle(place);
     }
     return true;
   }
@@ -81,73 +86,88 @@ export class DeadlineHeap {
   /** Gives `slot`, which must be in the heap, another deadline; its order stays. */
   update(slot: number, deadline: number): void {
     assert(this.has(slot), 'update a slot in the heap');
+    assert(deadline >= 0, 'update to a deadline of 0 or more');
     const place = this.places[slot]!;
-    this.settle(place, slot, deadline, this.keys[2 * place + 1]!);
+    this.keys[2 * place] = deadline;
+    this.settle(place);
   }
 
-  /** Puts an entry where it belongs, above or below the hole at `place`. */
-  private settle(place: number, slot: number, deadline: number, order: number): void {
-    if (place > ROOT && this.isBefore(deadline, order, (place >> 2) + 2)) {
-      this.rise(place, slot, deadline, order);
-    } else {
-      this.sink(place, slot, deadline, order);
-    }
+  // Below, entries are named by their places: a deadline handed from one method to another would
+  // be a heap object wherever the engine does not inline the call.
+
+  /** Moves the entry at `place` to where it belongs, above or below. */
+  private settle(place: number): void {
+    if (place > ROOT && this.isBefore(place, (place >> 2) + 2)) this.rise(place);
+    else this.sink(place);
   }
 
-  private rise(hole: number, slot: number, deadline: number, order: number): void {
+  private rise(hole: number): void {
+    const keys = this.keys;
+    const slot = this.slots[hole]!;
+    const deadline = keys[2 * hole]!;
+    const order = keys[2 * hole + 1]!;
     let place = hole;
     while (place > ROOT) {
       const parent = (place >> 2) + 2;
-      if (!this.isBefore(deadline, order, parent)) break;
+      const other = keys[2 * parent]!;
+      if (deadline > other || (deadline === other && order > keys[2 * parent + 1]!)) break;
       this.move(parent, place);
       place = parent;
     }
-    this.put(place, slot, deadline, order);
+    if (place === hole) return;
+    keys[2 * place] = deadline;
+    keys[2 * place + 1] = order;
+    this.slots[place] = slot;
+    this.places[slot] = place;
   }
 
-  private sink(hole: number, slot: number, deadline: number, order: number): void {
+  private sink(hole: number): void {
+    const keys = this.keys;
+    const slot = this.slots[hole]!;
+    const deadline = keys[2 * hole]!;
+    const order = keys[2 * hole + 1]!;
     let place = hole;
     for (;;) {
       const first = 4 * (place - 2);
       if (first >= this.end) break;
       const child = this.leastOf(first);
-      if (this.isBefore(deadline, order, child)) break;
+      const other = keys[2 * child]!;
+      if (deadline < other || (deadline === other && order < keys[2 * child + 1]!)) break;
       this.move(child, place);
       place = child;
     }
-    this.put(place, slot, deadline, order);
+    if (place === hole) return;
+    keys[2 * place] = deadline;
+    keys[2 * place + 1] = order;
+    this.slots[place] = slot;
+    this.places[slot] = place;
   }
 
-  /** The least of the siblings from `first` on. */
+  /** The place of the least of the siblings from `first` on. */
   private leastOf(first: number): number {
-    const keys = this.keys;
     const behind = Math.min(first + 4, this.end);
     let least = first;
-    let deadline = keys[2 * first]!;
     for (let place = first + 1; place < behind; place += 1) {
-      const other = keys[2 * place]!;
-      if (other > deadline) continue;
-      if (other === deadline && keys[2 * place + 1]! > keys[2 * least + 1]!) continue;
-      least = place;
-      deadline = other;
+      if (this.isBefore(place, least)) least = place;
     }
     return least;
   }
 
-  private isBefore(deadline: number, order: number, place: number): boolean {
-    const other = this.keys[2 * place]!;
-    return deadline < other || (deadline === other && order < this.keys[2 * place + 1]!);
+  private isBefore(place: number, other: number): boolean {
+    const keys = this.keys;
+    const deadline = keys[2 * place]!;
+    const otherDeadline = keys[2 * other]!;
+    if (deadline !== otherDeadline) return deadline < otherDeadline;
+    return keys[2 * place + 1]! < keys[2 * other + 1]!;
   }
 
   private move(from: number, to: number): void {
-    this.put(to, this.slots[from]!, this.keys[2 * from]!, this.keys[2 * from + 1]!);
-  }
-
-  private put(place: number, slot: number, deadline: number, order: number): void {
-    this.keys[2 * place] = deadline;
-    this.keys[2 * place + 1] = order;
-    this.slots[place] = slot;
-    this.places[slot] = place;
+    const keys = this.keys;
+    const slot = this.slots[from]!;
+    keys[2 * to] = keys[2 * from]!;
+    keys[2 * to + 1] = keys[2 * from + 1]!;
+    this.slots[to] = slot;
+    this.places[slot] = to;
   }
 
   private growPlaces(slot: number): void {

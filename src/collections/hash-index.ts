@@ -45,7 +45,10 @@ export class HashIndex {
     return this.entryCount;
   }
 
-  /** The first slot that was inserted with `hash` (u32), or -1. Starts the round for findNext. */
+  /**
+   * The first slot that was inserted with `hash`, or -1. Starts the round for findNext. A hash is
+   * any 32 bits: signed or unsigned, they are the same hash.
+   */
   find(hash: number): number {
     this.findHash = hash | 0;
     this.findPlace = Math.imul(hash, GOLDEN) >>> this.shift;
@@ -143,8 +146,9 @@ export class HashIndex {
 const ROUNDS_FINAL = 3;
 
 /**
- * The hash (u32) of `length` bytes of `source` from `offset`: HalfSipHash-1-3. With a seed that
- * clients cannot know, two u32, they cannot choose names that fall into one place of an index.
+ * The hash of `length` bytes of `source` from `offset`: HalfSipHash-1-3, as a signed 32-bit number,
+ * which is never an object on the heap. With a seed that clients cannot know, two u32, they cannot
+ * choose names that fall into one place of an index.
  */
 export function hashBytes(
   source: Uint8Array,
@@ -184,7 +188,7 @@ export function hashBytes(
     v2 = (v2 << 16) | (v2 >>> 16);
     v0 ^= word;
   }
-  return (v1 ^ v3) >>> 0;
+  return v1 ^ v3;
 }
 
 /** The finalizer of MurmurHash3: a bijection of 32 bits that spreads each bit over all. */
@@ -194,16 +198,19 @@ function scramble(value: number): number {
   return mixed ^ (mixed >>> 16);
 }
 
-/** The hash (u32) of a slot and a whole number of 0 to 2^53, such as a session and a sequence. */
+/**
+ * The hash of a slot and a whole number of 0 to 2^53, such as a session and a sequence, as a signed
+ * 32-bit number.
+ */
 export function hashPair(a: number, b: number, seed = 0): number {
   const upper = Math.floor(b / 0x1_0000_0000) | 0;
-  return scramble(scramble(scramble(a ^ seed ^ GOLDEN) ^ upper) + b) >>> 0;
+  return scramble(scramble(scramble(a ^ seed ^ GOLDEN) ^ upper) + b);
 }
 
-/** The hash (u32) of four u32, such as an id of 128 bits. */
+/** The hash of four u32, such as an id of 128 bits, as a signed 32-bit number. */
 export function hashWords(a: number, b: number, c: number, d: number): number {
   let mixed = Math.imul(a, GOLDEN) ^ b;
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x85ebca6b) ^ c;
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0xc2b2ae35) ^ d;
-  return scramble(mixed) >>> 0;
+  return scramble(mixed);
 }

@@ -34,6 +34,29 @@ export class Prng {
 
   /** A whole number of 0 to 2^32 - 1. */
   nextU32(): number {
+    return this.next() >>> 0;
+  }
+
+  /** A whole number of 0 to n - 1, each as likely. `n`: 1 to 2^32. */
+  below(n: number): number {
+    assert(Number.isInteger(n) && n >= 1 && n <= TWO_TO_32, 'draw below 1 to 2^32');
+    const fair = TWO_TO_32 - (TWO_TO_32 % n);
+    for (;;) {
+      // Numbers past the last whole multiple of n would favour the small remainders.
+      const drawn = this.next() >>> 0;
+      if (drawn < fair) return drawn % n;
+    }
+  }
+
+  /** A number of 0 to 1, 1 excluded, with 53 random bits. */
+  nextDouble(): number {
+    const upper = this.next() >>> 5;
+    const lower = this.next() >>> 6;
+    return (upper * 0x400_0000 + lower) / 2 ** 53;
+  }
+
+  /** The next 32 bits, signed: the engine never makes an object of them. */
+  private next(): number {
     const product = Math.imul(this.state1, 5);
     const result = Math.imul((product << 7) | (product >>> 25), 9);
     const shifted = this.state1 << 9;
@@ -43,25 +66,7 @@ export class Prng {
     this.state0 ^= this.state3;
     this.state2 ^= shifted;
     this.state3 = (this.state3 << 11) | (this.state3 >>> 21);
-    return result >>> 0;
-  }
-
-  /** A whole number of 0 to n - 1, each as likely. `n`: 1 to 2^32. */
-  below(n: number): number {
-    assert(Number.isInteger(n) && n >= 1 && n <= TWO_TO_32, 'draw below 1 to 2^32');
-    const fair = TWO_TO_32 - (TWO_TO_32 % n);
-    for (;;) {
-      // Numbers past the last whole multiple of n would favour the small remainders.
-      const drawn = this.nextU32();
-      if (drawn < fair) return drawn % n;
-    }
-  }
-
-  /** A number of 0 to 1, 1 excluded, with 53 random bits. */
-  nextDouble(): number {
-    const upper = this.nextU32() >>> 5;
-    const lower = this.nextU32() >>> 6;
-    return (upper * 0x400_0000 + lower) / 2 ** 53;
+    return result;
   }
 
   /** The next number of splitmix32. */

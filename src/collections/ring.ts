@@ -91,18 +91,19 @@ export class FloatRing {
     return true;
   }
 
-  /** Takes the oldest number out; undefined when there is none. */
-  shift(): number | undefined {
-    if (this.count === 0) return undefined;
+  /** Takes the oldest number out. Asserts that there is one: ask length first. */
+  shift(): number {
+    assert(this.count > 0, 'shift from a ring that is not empty');
     const item = this.items[this.head]!;
     this.head = (this.head + 1) & (this.items.length - 1);
     this.count -= 1;
     return item;
   }
 
-  /** The oldest number, which stays; undefined when there is none. */
-  peek(): number | undefined {
-    return this.count === 0 ? undefined : this.items[this.head]!;
+  /** The oldest number, which stays. Asserts that there is one. */
+  peek(): number {
+    assert(this.count > 0, 'look into a ring that is not empty');
+    return this.items[this.head]!;
   }
 
   private grow(): void {
