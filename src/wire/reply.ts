@@ -1,0 +1,244 @@
+/**
+ * Encodes replies: [correlation, code, cluster_time|nil, replay, field, ...].
+ *
+ * Owns: which fields follow which code, in which order (docs/PROTOCOL.md). Never: the frame around
+ * them, or an allocation for an outcome of the lock machine. Used by: replica.
+ */
+import { CommandKind } from '../core/locks/command.js';
+import { type Outcome, OutcomeCode } from '../core/locks/outcome.js';
+import { ERROR_CODE_MIN, ErrorCode } from './errors.js';
+import {
+  HEADER_BYTES_MAX,
+  INTEGER_BYTES_MAX,
+  PACKED_ID_BYTES,
+  type PackValue,
+  putArrayHeader,
+  putBinary,
+  putBoolean,
+  putId,
+  putNil,
+  putOptional,
+  putUnsigned,
+  putUtf8,
+  writeText,
+  writeValue,
+} from './msgpack-writer.js';
+import type { OutBuffer } from './out-buffer.js';
+
+/** More than any outcome takes without its blob: 12 integers, two ids, a header. */
+const OUTCOME_BYTES_MAX = 12 * INTEGER_BYTES_MAX + 2 * PACKED_ID_BYTES + 2 * HEADER_BYTES_MAX;
+const HEAD_FIELDS = 4;
+
+/**
+ * Appends the reply to `correlation` that `outcome` is. Reads `code` and `kind` to know which of
+ * its fields are meaningful; its blob is copied.
+ */
+export function encodeOutcome(out: OutBuffer, correlation: number, outcome: Outcome): void {
+  out.reserve(OUTCOME_BYTES_MAX + outcome.blob.length);
+  const bytes = out.bytes;
+  const fields = outcomeFields(outcome);
+  let at = putArrayHeader(bytes, out.length, HEAD_FIELDS + fields);
+  at = putUnsigned(bytes, at, correlation);
+  out.length = putOutcome(bytes, at, outcome, fields);
+}
+
+/** Fields after the head. */
+function outcomeFields(outcome: Outcome): number {
+  if (outcome.code === OutcomeCode.Ok) return grantedFields(outcome);
+  if (outcome.code === OutcomeCode.Queued) return 2;
+  switch (outcome.code) {
+    case OutcomeCode.LockBusy:
+      return 7;
+    case OutcomeCode.StaleLease:
+      return 4;
+    case OutcomeCode.BadRequest:
+    case OutcomeCode.Limit:
+      return 3;
+    default:
+      return 2;
+  }
+}
+
+function grantedFields(outcome: Outcome): number {
+  switch (outcome.kind) {
+    case CommandKind.Acquire:
+      return 5;
+    case CommandKind.Renew:
+      return 3;
+    case CommandKind.Release:
+      return 1;
+    case CommandKind.SessionOpen:
+    case CommandKind.SessionTakeOver:
+      return 4;
+    case CommandKind.SessionRenew:
+      return 2;
+    case CommandKind.Cancel:
+      return isGrantCancelled(outcome) ? 6 : 1;
+    default:
+      return 0;
+  }
+}
+
+/** The cancelled request had been granted: its grant's fields follow. */
+function isGrantCancelled(outcome: Outcome): boolean {
+  return outcome.cause === OutcomeCode.Ok && outcome.token !== 0;
+}
+
+/** Writes everything after the correlation; `fields` is outcomeFields(outcome). */
+function putOutcome(bytes: Uint8Array, from: number, outcome: Outcome, fields: number): number {
+  let at = putUnsigned(bytes, from, outcome.code);
+  at = putUnsigned(bytes, at, outcome.entryTime);
+  at = putBoolean(bytes, at, outcome.replay);
+  if (outcome.code >= ERROR_CODE_MIN) return putRefused(bytes, at, outcome, fields);
+  if (outcome.code === OutcomeCode.Queued) {
+    at = putUnsigned(bytes, at, outcome.revision);
+    return putUnsigned(bytes, at, outcome.ahead);
+  }
+  return putGranted(bytes, at, outcome);
+}
+
+function putGranted(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  switch (outcome.kind) {
+    case CommandKind.Acquire:
+      return putGrant(bytes, at, outcome);
+    case CommandKind.Release:
+      return putUnsigned(bytes, at, outcome.revision);
+    case CommandKind.Renew:
+      return putUnsigned(bytes, putTerm(bytes, at, outcome), outcome.token);
+    case CommandKind.SessionRenew:
+      return putTerm(bytes, at, outcome);
+    case CommandKind.SessionOpen:
+    case CommandKind.SessionTakeOver:
+      return putSession(bytes, at, outcome);
+    case CommandKind.Cancel:
+      at = putUnsigned(bytes, at, outcome.cause);
+      return isGrantCancelled(outcome) ? putGrant(bytes, at, outcome) : at;
+    default:
+      return at;
+  }
+}
+
+/** lease, token, revision, deadline, ttl. */
+function putGrant(bytes: Uint8Array, from: number, outcome: Outcome): number {
+  let at = putId(bytes, from, outcome.id0, outcome.id1, outcome.id2, outcome.id3);
+  at = putUnsigned(bytes, at, outcome.token);
+  at = putUnsigned(bytes, at, outcome.revision);
+  return putTerm(bytes, at, outcome);
+}
+
+/** deadline, ttl. */
+function putTerm(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  return putUnsigned(bytes, putUnsigned(bytes, at, outcome.deadline), outcome.ttlMs);
+}
+
+/** session, secret, deadline, ttl. */
+function putSession(bytes: Uint8Array, from: number, outcome: Outcome): number {
+  let at = putId(bytes, from, outcome.id0, outcome.id1, outcome.id2, outcome.id3);
+  at = putId(bytes, at, outcome.secret0, outcome.secret1, outcome.secret2, outcome.secret3);
+  return putTerm(bytes, at, outcome);
+}
+
+/** message, retry_after_ms (both nil: the table has the words), then the detail of the code. */
+function putRefused(bytes: Uint8Array, from: number, outcome: Outcome, fields: number): number {
+  const at = putNil(bytes, putNil(bytes, from));
+  switch (fields) {
+    case 7:
+      return putHolder(bytes, at, outcome);
+    case 4:
+      return putUnsigned(bytes, putUnsigned(bytes, at, outcome.cause), outcome.revision);
+    case 3:
+      return putUtf8(bytes, at, outcome.blob);
+    default:
+      return at;
+  }
+}
+
+/** token, since, deadline, principal, metadata of who stands in the way. */
+function putHolder(bytes: Uint8Array, from: number, outcome: Outcome): number {
+  let at = putUnsigned(bytes, from, outcome.token);
+  at = putUnsigned(bytes, at, outcome.holderSince);
+  at = putUnsigned(bytes, at, outcome.deadline);
+  at = putUnsigned(bytes, at, outcome.holderPrincipal);
+  return putBinary(bytes, at, outcome.blob);
+}
+
+const NO_DETAIL: readonly PackValue[] = [];
+
+/**
+ * Appends a refusal that a node decides without the log.
+ * `correlation` 0 makes it a notice to the whole connection. `code` is an ErrorCode from 10 up,
+ * `message` null when the table's words suffice, `retryAfterMs` -1 for none, `detail` the fields
+ * that PROTOCOL.md lists for the code (BadRequest, Limit: the field name).
+ */
+export function encodeRefusal(
+  out: OutBuffer,
+  correlation: number,
+  code: number,
+  message: string | null = null,
+  retryAfterMs = -1,
+  detail: readonly PackValue[] = NO_DETAIL,
+): void {
+  out.reserve(HEADER_BYTES_MAX + 3 * INTEGER_BYTES_MAX);
+  let at = putArrayHeader(out.bytes, out.length, HEAD_FIELDS + 2 + detail.length);
+  at = putUnsigned(out.bytes, at, correlation);
+  at = putUnsigned(out.bytes, at, code);
+  at = putBoolean(out.bytes, putNil(out.bytes, at), false);
+  out.length = message === null ? putNil(out.bytes, at) : at;
+  if (message !== null) writeText(out, message);
+  out.reserve(INTEGER_BYTES_MAX);
+  out.length = putOptional(out.bytes, out.length, retryAfterMs);
+  for (let index = 0; index < detail.length; index += 1) writeValue(out, detail[index]!);
+}
+
+/** Appends NOT_LEADER; `leaderId` 0 and an empty address when no leader is known. */
+export function encodeNotLeader(
+  out: OutBuffer,
+  correlation: number,
+  leaderId: number,
+  address: string,
+): void {
+  encodeRefusal(out, correlation, ErrorCode.NotLeader, null, -1, [leaderId, address]);
+}
+
+/**
+ * Appends a reply with any fields, off the hot path.
+ * `code` is Ok or another number below 10; `clusterTime` -1 when there is none to give.
+ */
+export function encodeFields(
+  out: OutBuffer,
+  correlation: number,
+  code: number,
+  clusterTime: number,
+  fields: readonly PackValue[],
+): void {
+  out.reserve(HEADER_BYTES_MAX + 3 * INTEGER_BYTES_MAX + 1);
+  let at = putArrayHeader(out.bytes, out.length, HEAD_FIELDS + fields.length);
+  at = putUnsigned(out.bytes, at, correlation);
+  at = putUnsigned(out.bytes, at, code);
+  at = putOptional(out.bytes, at, clusterTime);
+  out.length = putBoolean(out.bytes, at, false);
+  for (const field of fields) writeValue(out, field);
+}
+
+/** What a lookup found out about a request id. */
+export type LookupState = 'done' | 'queued' | 'unknown' | 'forgotten';
+
+/**
+ * Appends the reply to a lookup: state, then for done and queued the stored reply as an array
+ * [code, cluster_time, replay, field, ...], else nil.
+ */
+export function encodeLookup(
+  out: OutBuffer,
+  correlation: number,
+  clusterTime: number,
+  state: LookupState,
+  outcome: Outcome | null,
+): void {
+  encodeFields(out, correlation, OutcomeCode.Ok, clusterTime, [state, null]);
+  if (outcome === null) return;
+  out.length -= 1; // the nil that stands in the stored reply's place
+  out.reserve(OUTCOME_BYTES_MAX + outcome.blob.length);
+  const fields = outcomeFields(outcome);
+  const at = putArrayHeader(out.bytes, out.length, HEAD_FIELDS - 1 + fields);
+  out.length = putOutcome(out.bytes, at, outcome, fields);
+}
