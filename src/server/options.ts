@@ -6,6 +6,7 @@
  * Used by: cli/commands/serve.ts, server/main.ts, tests.
  */
 import {
+  defaultSettings,
   isSettingValid,
   SETTING_RANGES,
   type SettingName,
@@ -146,7 +147,23 @@ export function parseSettings(option: string, words: readonly string[]): Partial
     if (settings[name] !== undefined) throw new OptionError(option, `${name} is given twice`);
     settings[name] = value;
   }
+  checkRelations(option, { ...defaultSettings(), ...settings });
   return settings;
+}
+
+/** A default outside its own bounds would refuse every acquire that names no TTL. */
+function checkRelations(option: string, settings: Settings): void {
+  for (const kind of ['leaseTtlMs', 'sessionTtlMs'] as const) {
+    const least = settings[`${kind}Least`];
+    const middle = settings[`${kind}Default`];
+    const greatest = settings[`${kind}Greatest`];
+    if (least <= middle && middle <= greatest) continue;
+    throw new OptionError(
+      option,
+      `${kind}Least ${least}, ${kind}Default ${middle} and ${kind}Greatest ${greatest} ` +
+        'must not fall in this order',
+    );
+  }
 }
 
 function isSettingName(text: string): text is SettingName {

@@ -7,6 +7,11 @@
 
 const POLL_MS = 10;
 
+/** Thrown by a `look` when the state can no longer come: waitFor gives up at once. */
+export class Hopeless extends Error {
+  override readonly name = 'Hopeless';
+}
+
 /**
  * Calls `look` until it gives something other than false, null or undefined, and returns that.
  * An error thrown by `look` counts as "not yet" and is told when the time is up.
@@ -27,6 +32,7 @@ export async function waitFor<T>(
       if (found !== false && found !== null && found !== undefined) return found;
       trouble = null;
     } catch (error) {
+      if (error instanceof Hopeless) throw error;
       trouble = error;
     }
     if (performance.now() - started > timeoutMs) {

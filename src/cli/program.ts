@@ -1,0 +1,187 @@
+/**
+ * Turns the command table into a parser, runs what was asked for, and gives the exit status.
+ *
+ * Owns: help, unknown words and options (refused, never ignored), and how an error becomes a line
+ * and a status. Never: what a command does. The only file that imports commander.
+ * Used by: main.ts, tests.
+ */
+import { Command, CommanderError, Option } from 'commander';
+import { OptionError } from '../server/options.js';
+import {
+  type CommandInput,
+  type CommandSpec,
+  JSON_OPTION,
+  type OptionSpec,
+  type Output,
+} from './command.js';
+import { ExitCode, exitCodeOf } from './exit-codes.js';
+import { ProcessOutput, type TextSink } from './output.js';
+
+/** What the program needs of the process that it runs in. */
+export interface ProgramHost {
+  readonly standardOutput: TextSink;
+  readonly standardError: TextSink;
+  readonly version: string;
+}
+
+const GROUP_SUMMARIES: Readonly<Record<string, string>> = {
+  session: 'sessions: a presence that many leases can share',
+};
+
+/** An error that says by a stable code what went wrong. */
+interface CodedError {
+  readonly code: string;
+  readonly message: string;
+  readonly details?: unknown;
+  readonly outcome?: unknown;
+  readonly retryable?: unknown;
+}
+
+function optionFlags(option: OptionSpec): string {
+  return option.kind === 'flag' ? `--${option.name}` : `--${option.name} <${option.value}>`;
+}
+
+function collect(text: string, earlier: readonly string[] | undefined): string[] {
+  return [...(earlier ?? []), text];
+}
+
+function toOption(spec: OptionSpec): Option {
+  const suffix = spec.defaultText === undefined ? '' : ` (default: ${spec.defaultText})`;
+  const option = new Option(optionFlags(spec), spec.summary + suffix);
+  if (spec.kind === 'list') option.argParser(collect);
+  return option;
+}
+
+function camelCase(name: string): string {
+  return name.replace(/-([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+function helpTail(spec: CommandSpec): string {
+  const lines = ['', 'Examples:'];
+  for (const example of spec.examples) {
+    lines.push(`  # ${example.says}`, `  holdfast ${example.words}`);
+  }
+  return lines.join('\n');
+}
+
+/** Builds and runs; one instance a process. */
+export class Program {
+  private readonly root: Command;
+  private status: number = ExitCode.Ok;
+
+  constructor(
+    commands: readonly CommandSpec[],
+    private readonly host: ProgramHost,
+  ) {
+    this.root = this.newCommand('holdfast')
+      .description('A distributed lock service: locks with leases and fencing tokens.')
+      .version(host.version, '--version', 'print the version');
+    this.root.addHelpText(
+      'after',
+      '\nEvery command has --help with examples. Exit statuses are in docs/CLI.md.',
+    );
+    for (const spec of commands) this.add(spec);
+  }
+
+  /** Runs the command that `words` (without node and script) name. Resolves with the exit status. */
+  async run(words: readonly string[]): Promise<number> {
+    this.status = ExitCode.Ok;
+    try {
+      await this.root.parseAsync([...words], { from: 'user' });
+    } catch (error) {
+      if (!(error instanceof CommanderError)) throw error;
+      // Help and version are successes; commander has said what was wrong otherwise.
+      return error.exitCode === 0 ? ExitCode.Ok : ExitCode.Usage;
+    }
+    return this.status;
+  }
+
+  private newCommand(name: string): Command {
+    return new Command(name)
+      .exitOverride()
+      .allowExcessArguments(false)
+      .showSuggestionAfterError(true)
+      .helpCommand(false)
+      .configureOutput({
+        writeOut: (text) => this.host.standardOutput.write(text),
+        writeErr: (text) => this.host.standardError.write(text),
+      });
+  }
+
+  private add(spec: CommandSpec): void {
+    const name = spec.path.at(-1) ?? '';
+    const command = this.newCommand(name).summary(spec.summary);
+    const details = spec.details === undefined ? '' : `\n\n${spec.details}`;
+    command.description(`${capitalized(spec.summary)}.${details}`);
+    for (const argument of spec.arguments) {
+      const word = argument.isVariadic === true ? `${argument.name}...` : argument.name;
+      command.argument(argument.isRequired ? `<${word}>` : `[${word}]`, argument.summary);
+    }
+    for (const option of [...spec.options, JSON_OPTION]) command.addOption(toOption(option));
+    command.addHelpText('after', helpTail(spec));
+    command.action(async (...given: unknown[]) => {
+      const words = given.slice(0, spec.arguments.length).flat();
+      const isText = (word: unknown): word is string => typeof word === 'string';
+      await this.runCommand(spec, words.filter(isText), command.opts());
+    });
+    this.parentOf(spec).addCommand(command);
+  }
+
+  /** The group that a command of two words belongs to, made when it is first needed. */
+  private parentOf(spec: CommandSpec): Command {
+    const group = spec.path.length > 1 ? spec.path[0] : undefined;
+    if (group === undefined) return this.root;
+    const known = this.root.commands.find((command) => command.name() === group);
+    if (known !== undefined) return known;
+    const made = this.newCommand(group).description(GROUP_SUMMARIES[group] ?? group);
+    this.root.addCommand(made);
+    return made;
+  }
+
+  private async runCommand(
+    spec: CommandSpec,
+    words: readonly string[],
+    values: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    const { standardOutput, standardError } = this.host;
+    const output = new ProcessOutput(values['json'] === true, standardOutput, standardError);
+    const input: CommandInput = {
+      words,
+      output,
+      text: (name) => values[camelCase(name)] as string | undefined,
+      list: (name) => (values[camelCase(name)] as readonly string[] | undefined) ?? [],
+      flag: (name) => values[camelCase(name)] === true,
+    };
+    try {
+      this.status = await spec.run(input);
+    } catch (error) {
+      this.status = reportFailure(error, output);
+    }
+  }
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function isCoded(error: unknown): error is CodedError {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string';
+}
+
+/** Says what failed and gives the status for it. A fault of the program shows its stack. */
+export function reportFailure(error: unknown, output: Output): number {
+  if (error instanceof OptionError) {
+    output.failure(error.code, error.message, { option: error.option });
+    return ExitCode.Usage;
+  }
+  if (isCoded(error)) {
+    const details: Record<string, unknown> = {};
+    if (error.outcome !== undefined) details['outcome'] = error.outcome;
+    if (error.retryable !== undefined) details['retryable'] = error.retryable;
+    output.failure(error.code, error.message, details);
+    return exitCodeOf(error.code);
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  output.failure('FAULT', text, {});
+  return ExitCode.Fault;
+}

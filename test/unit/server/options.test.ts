@@ -1,0 +1,132 @@
+import fc from 'fast-check';
+import t from 'tap';
+import {
+  formatEndpoint,
+  OptionError,
+  parseEndpoint,
+  parseMemberList,
+  parseServeOptions,
+  parseSettings,
+  parseWhole,
+  type ServeWords,
+} from '../../../src/server/options.js';
+
+const COMPLETE: ServeWords = {
+  nodeId: '2',
+  data: '/data',
+  client: '127.0.0.1:7402',
+  peer: '127.0.0.1:7602',
+  peers: '3=127.0.0.1:7603,1=127.0.0.1:7601,2=127.0.0.1:7602',
+  clients: '1=127.0.0.1:7401,2=127.0.0.1:7402,3=127.0.0.1:7403',
+};
+
+function refusal(work: () => unknown): OptionError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof OptionError) return error;
+    throw error;
+  }
+  throw new Error('wanted a refusal');
+}
+
+t.test('a complete command line gives members by id and plain defaults', async (t) => {
+  const options = parseServeOptions(COMPLETE);
+  t.same(
+    options.members.map((member) => member.nodeId),
+    [1, 2, 3],
+  );
+  t.same(options.members[0]?.client, { host: '127.0.0.1', port: 7401 });
+  t.match(options, {
+    nodeId: 2,
+    dataFolder: '/data',
+    bootstrap: false,
+    zone: '',
+    settings: {},
+    logLevel: 'info',
+    untilStdinEnds: false,
+  });
+});
+
+t.test('every required option is named when it is missing or empty', async (t) => {
+  for (const name of ['nodeId', 'data', 'client', 'peer', 'peers', 'clients'] as const) {
+    for (const value of [undefined, '']) {
+      const error = refusal(() => parseServeOptions({ ...COMPLETE, [name]: value }));
+      const option = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+      t.equal(error.option, option);
+      t.equal(error.code, 'USAGE');
+    }
+  }
+});
+
+t.test('what cannot be served is refused with the option to look at', async (t) => {
+  const cases: readonly [Partial<ServeWords>, string][] = [
+    [{ nodeId: '0' }, '--node-id'],
+    [{ nodeId: '65536' }, '--node-id'],
+    [{ nodeId: '1.5' }, '--node-id'],
+    [{ nodeId: '-1' }, '--node-id'],
+    [{ nodeId: '0x1' }, '--node-id'],
+    [{ nodeId: '4' }, '--node-id'],
+    [{ client: '127.0.0.1' }, '--client'],
+    [{ client: ':7401' }, '--client'],
+    [{ client: '127.0.0.1:0' }, '--client'],
+    [{ client: '127.0.0.1:65536' }, '--client'],
+    [{ peer: 'a b:1' }, '--peer'],
+    [{ peers: '1=127.0.0.1:1,1=127.0.0.1:2' }, '--peers'],
+    [{ peers: '1=127.0.0.1:1,2=127.0.0.1:1' }, '--peers'],
+    [{ peers: '127.0.0.1:1' }, '--peers'],
+    [{ peers: '1=127.0.0.1:7601,2=127.0.0.1:7602' }, '--peers'],
+    [{ clients: '1=127.0.0.1:7401,2=127.0.0.1:7402' }, '--clients'],
+    [{ zone: 'no blanks' }, '--zone'],
+    [{ logLevel: 'loud' }, '--log-level'],
+    [{ setting: ['leaseTtlMsLeast'] }, '--setting'],
+    [{ setting: ['nothing=1'] }, '--setting'],
+    [{ setting: ['toString=1'] }, '--setting'],
+    [{ setting: ['leaseTtlMsLeast=1'] }, '--setting leaseTtlMsLeast'],
+    [{ setting: ['leaseTtlMsLeast=1e3'] }, '--setting leaseTtlMsLeast'],
+    [{ setting: ['idleLocksMax=1', 'idleLocksMax=2'] }, '--setting'],
+    [{ setting: ['leaseTtlMsLeast=60000'] }, '--setting'],
+  ];
+  for (const [change, option] of cases) {
+    const error = refusal(() => parseServeOptions({ ...COMPLETE, ...change }));
+    t.equal(error.option, option, JSON.stringify(change));
+  }
+});
+
+t.test('settings are numbers in their range', async (t) => {
+  t.same(parseSettings('--setting', ['leaseTtlMsLeast=100', 'idleLocksMax=0']), {
+    leaseTtlMsLeast: 100,
+    idleLocksMax: 0,
+  });
+});
+
+t.test('at most nine members', async (t) => {
+  const list = (count: number): string =>
+    Array.from({ length: count }, (_, at) => `${at + 1}=h:${at + 1}`).join(',');
+  t.equal(parseMemberList('--peers', list(9)).size, 9);
+  t.throws(() => parseMemberList('--peers', list(10)), OptionError);
+});
+
+t.test('property: an endpoint survives being written and read', async () => {
+  const host = fc.oneof(fc.ipV4(), fc.ipV6(), fc.constantFrom('localhost', 'a.example'));
+  fc.assert(
+    fc.property(host, fc.integer({ min: 1, max: 65_535 }), (name, port) => {
+      const text = formatEndpoint({ host: name, port });
+      const read = parseEndpoint('--client', text);
+      return read.host === name && read.port === port;
+    }),
+  );
+});
+
+t.test('property: any text is a whole number in range or an OptionError', async () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      try {
+        const value = parseWhole('--x', text, 3, 99);
+        return Number.isInteger(value) && value >= 3 && value <= 99;
+      } catch (error) {
+        return error instanceof OptionError;
+      }
+    }),
+  );
+});
