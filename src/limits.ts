@@ -34,6 +34,18 @@ export const FRAME_BYTES_MAX = 1 << 20;
 export const OPERATION_BYTES_MAX = 32 * 1_024;
 /** Operations one frame may carry. */
 export const FRAME_OPERATIONS_MAX = 8_192;
+/** Locks that one page of a list shows, when its caller names no limit, and at most. */
+export const LIST_ROWS_DEFAULT = 100;
+export const LIST_ROWS_MAX = 250;
+/** Waiters that a get shows; beyond it only their number is told. */
+export const QUEUE_ROWS_MAX = 100;
+/** Bytes of what a client calls itself, and of its credential. */
+export const CLIENT_NAME_BYTES_MAX = 64;
+export const CREDENTIAL_BYTES_MAX = 1_024;
+/** Bytes of a `host:port`: a name of 253 bytes, or an IPv6 address in brackets. */
+export const ADDRESS_BYTES_MAX = 260;
+/** Bytes of a zone label. */
+export const ZONE_BYTES_MAX = 64;
 /** Array and map nesting that a decoder follows before it refuses. */
 export const NESTING_DEPTH_MAX = 8;
 
@@ -42,6 +54,8 @@ export const BATCH_OPERATIONS_MAX = 4_096;
 export const BATCH_BYTES_MAX = 1 << 20;
 /** Batches that a leader proposes before the oldest of them is applied. Full: stop reading. */
 export const BATCHES_IN_FLIGHT_MAX = 64;
+/** Operations that one turn applies before sockets and timers get theirs. */
+export const APPLY_OPERATIONS_MAX = 16_384;
 /** The longest that an open batch waits for company under load. */
 export const BATCH_GAP_US_MAX = 4_000;
 
@@ -53,6 +67,12 @@ export const CONNECTION_REQUESTS_MAX = 16_384;
 export const CONNECTION_OUT_BYTES_MAX = 8 << 20;
 /** Requests waiting for a decision over all connections of a node. Full: OVERLOADED. */
 export const PENDING_REQUESTS_MAX = 65_536;
+/** Reads waiting for their read point on one node. Full: OVERLOADED. */
+export const PENDING_READS_MAX = 16_384;
+/** A read round unanswered for this long is asked again: its message may be lost. */
+export const READ_ROUND_MS_MAX = 250;
+/** Waiters that a get shows. */
+export const GET_WAITERS_MAX = 100;
 /** A frame must be complete this long after its first byte, or the connection is closed. */
 export const FRAME_TIMEOUT_MS = 30_000;
 /** A connection closed by the node is read to its end this long, so that a last reply arrives. */
@@ -114,6 +134,8 @@ export const CLOCK_STEP_MS_MAX = 1_000;
 export const PULSE_MS = 200;
 /** How often a node renews the implicit sessions of its waiting connections. */
 export const KEEP_WAITS_MS = 3_000;
+/** Waits that one keep-alive names: it must fit an operation. */
+export const KEEP_WAITS_PLACES_MAX = 2_000;
 
 function assertLimit(holds: boolean, relation: string): void {
   if (!holds) throw new Error(`limits contradict each other: ${relation}`);
@@ -123,6 +145,10 @@ assertLimit(OPERATION_BYTES_MAX < FRAME_BYTES_MAX, 'an operation fits a frame');
 assertLimit(
   NAME_SET_MAX * NAME_BYTES_MAX + METADATA_BYTES_MAX + OWNER_BYTES_MAX < OPERATION_BYTES_MAX,
   'the largest acquire fits an operation',
+);
+assertLimit(
+  LIST_ROWS_MAX * (NAME_BYTES_MAX + METADATA_BYTES_MAX + 128) < FRAME_BYTES_MAX / 2,
+  'a full page of locks is at most half a frame',
 );
 assertLimit(
   BATCH_BYTES_MAX + OPERATION_BYTES_MAX < APPEND_BYTES_MAX,

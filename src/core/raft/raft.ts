@@ -52,6 +52,8 @@ export interface RaftOptions {
   /** Seed of the election time-outs. */
   readonly seed: number;
   readonly hardState: HardState;
+  /** A commit index that was known before the restart, at most lastIndex; 0 when none was. */
+  readonly commitIndex: number;
   /** Index and term that the log starts behind: 0, 0 without a snapshot. */
   readonly baseIndex: number;
   readonly baseTerm: number;
@@ -77,6 +79,8 @@ export class Raft {
       options.hardState.term,
       options.hardState.votedFor,
     );
+    assert(options.commitIndex <= log.lastIndex, 'commit hint: not past the end of the log');
+    this.state.commitIndex = Math.max(options.commitIndex, log.baseIndex);
   }
 
   /** What has to be done since the last clear(); valid until then. */
@@ -123,6 +127,10 @@ export class Raft {
   /** Leader with an entry of its own term committed: what it knows is current (thesis §6.4). */
   get isTermCommitted(): boolean {
     return this.state.isTermOpen && this.state.commitIndex >= this.state.termStartIndex;
+  }
+  /** Leader: index of the first entry of its term; entries before it are its predecessors'. */
+  get termStartIndex(): number {
+    return this.state.termStartIndex;
   }
   get isTransferring(): boolean {
     return this.state.transferTarget !== 0;

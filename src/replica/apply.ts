@@ -1,0 +1,143 @@
+/**
+ * Committed entries into the lock machine, in order, and their outcomes to whoever waits (I5).
+ *
+ * Owns: the applied index and the matching of outcomes to callers by (index, term). Never: decides
+ * an outcome. An entry of another term at a pending index proves that the pending one can never
+ * commit: its callers are told NOT_LEADER, outcome none. Called by: turn, and when a read arrives.
+ */
+import { assert } from '../collections/assert.js';
+import { CommandKind } from '../core/locks/command.js';
+import { OutcomeCode } from '../core/locks/outcome.js';
+import type { Entry } from '../core/raft/message.js';
+import { APPEND_BYTES_MAX, APPLY_OPERATIONS_MAX } from '../limits.js';
+import { decodeOperation } from '../wire/operation.js';
+import type { Connection } from './connection.js';
+import type { PendingBatch } from './pending.js';
+import { replyNotLeader, replyOutcome } from './replies.js';
+import { APPLY_READ, type ReplicaState } from './state.js';
+
+/** Applies what is committed and in memory, a bounded number of operations a turn. */
+export function applyCommitted(state: ReplicaState): void {
+  const { raft, options } = state;
+  let operations = 0;
+  while (state.appliedIndex < raft.commitIndex) {
+    if (operations >= APPLY_OPERATIONS_MAX) {
+      options.turn.soon();
+      return;
+    }
+    const entry = raft.entryAt(state.appliedIndex + 1);
+    if (entry === undefined) {
+      readForApply(state);
+      return;
+    }
+    operations += 1 + applyEntry(state, entry);
+  }
+}
+
+/** Memory no longer holds the next entry: the log thread brings a run of them. */
+function readForApply(state: ReplicaState): void {
+  if (state.isApplyReading) return;
+  state.isApplyReading = true;
+  state.lastReadId += 1;
+  state.logReads.set(state.lastReadId, APPLY_READ);
+  const from = state.appliedIndex + 1;
+  state.options.log.read(state.lastReadId, from, state.raft.commitIndex, APPEND_BYTES_MAX);
+}
+
+/** The run has come: committed entries never change, so they are applied as they are. */
+export function applyRead(state: ReplicaState, entries: readonly Entry[]): void {
+  state.isApplyReading = false;
+  for (let i = 0; i < entries.length; i += 1) {
+    const entry = entries[i] as Entry;
+    if (entry.index === state.appliedIndex + 1) applyEntry(state, entry);
+  }
+}
+
+/** Applies one committed entry. Returns how many operations it had. */
+function applyEntry(state: ReplicaState, entry: Entry): number {
+  const { machine, entryReader, counters } = state;
+  assert(entryReader.open(entry.data), 'apply: a committed entry is well formed');
+  const callers = takeCallers(state, entry);
+  machine.beginEntry(
+    entry.index,
+    entryReader.stampMs,
+    entryReader.entropy0,
+    entryReader.entropy1,
+    entryReader.entropy2,
+    entryReader.entropy3,
+  );
+  let told = tellCompletions(state, 0);
+  let position = 0;
+  while (entryReader.next()) {
+    applyOperation(state, entry, callers, position);
+    if (machine.completions.count > told) told = tellCompletions(state, told);
+    position += 1;
+  }
+  machine.endEntry();
+  if (callers !== null) state.pending.give(callers);
+  state.appliedIndex = entry.index;
+  counters.appliedEntries += 1;
+  counters.appliedOperations += position;
+  return position;
+}
+
+function applyOperation(
+  state: ReplicaState,
+  entry: Entry,
+  callers: PendingBatch | null,
+  position: number,
+): void {
+  const { machine, entryReader, command, outcome } = state;
+  const fault = decodeOperation(entry.data, entryReader.start, entryReader.end, command);
+  assert(fault === 0, 'apply: what was admitted decodes alike on every node');
+  command.principal = entryReader.principal;
+  machine.apply(command, outcome);
+  if (outcome.replay) state.counters.duplicates += 1;
+  if (callers === null) return;
+  const connection = callers.connections[position] as Connection | null;
+  if (connection === null || connection.closed) return;
+  const correlation = callers.correlations[position] as number;
+  if (outcome.code === OutcomeCode.Queued) {
+    state.attachments.listen(outcome.revision, connection, correlation);
+  } else if (command.kind === CommandKind.SessionOpen && outcome.code === OutcomeCode.Ok) {
+    attachOpened(state, connection);
+  }
+  replyOutcome(state, connection, correlation, outcome);
+}
+
+/** Who opens a session speaks for it at once. */
+function attachOpened(state: ReplicaState, connection: Connection): void {
+  const { machine, outcome, attachments } = state;
+  const slot = machine.sessionSlot(outcome.id0, outcome.id1, outcome.id2, outcome.id3);
+  if (slot < 0) return;
+  attachments.attach(slot, machine.sessionNumberAt(slot), connection);
+}
+
+/** The callers of this very entry; those of a lost entry at or before it are told so. */
+function takeCallers(state: ReplicaState, entry: Entry): PendingBatch | null {
+  let batch = state.pending.shift(entry.index);
+  while (batch !== null) {
+    if (batch.index === entry.index && batch.term === entry.term) return batch;
+    for (let i = 0; i < batch.count; i += 1) {
+      const connection = batch.connections[i] as Connection | null;
+      if (connection !== null) replyNotLeader(state, connection, batch.correlations[i] as number);
+    }
+    state.pending.give(batch);
+    batch = state.pending.shift(entry.index);
+  }
+  return null;
+}
+
+/** Waits that ended: their callers hear the final result. Returns how many have been told. */
+function tellCompletions(state: ReplicaState, from: number): number {
+  const { completions } = state.machine;
+  for (let i = from; i < completions.count; i += 1) {
+    const completion = completions.at(i);
+    const listeners = state.attachments.takeListeners(completion.place);
+    if (listeners === undefined) continue;
+    for (const { connection, correlation } of listeners) {
+      replyOutcome(state, connection, correlation, completion.outcome);
+    }
+  }
+  return completions.count;
+}

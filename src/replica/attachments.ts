@@ -1,0 +1,70 @@
+/**
+ * Which session speaks through which connection, and who listens for which queue place.
+ *
+ * Owns: both maps. Neither is replicated: after a failover a client attaches again, newest wins.
+ * Never: decides whether a session lives. Used by: admission, apply.
+ */
+import type { Connection } from './connection.js';
+
+interface Attachment {
+  /** The session's number: tells it from an earlier session in the same slot. */
+  readonly number: number;
+  readonly connection: Connection;
+}
+
+/** A caller that is owed the final result of a wait. */
+export interface Listener {
+  readonly connection: Connection;
+  readonly correlation: number;
+}
+
+export class Attachments {
+  private readonly bySlot: (Attachment | undefined)[] = [];
+  private readonly byPlace = new Map<number, Listener[]>();
+
+  /** Binds a session to a connection; the one it was bound to loses it. */
+  attach(slot: number, number: number, connection: Connection): void {
+    this.bySlot[slot] = { number, connection };
+  }
+
+  /** True when `connection` may speak for the session in `slot`. */
+  isAttached(slot: number, number: number, connection: Connection): boolean {
+    const attachment = this.bySlot[slot];
+    return (
+      attachment !== undefined &&
+      attachment.connection === connection &&
+      attachment.number === number
+    );
+  }
+
+  /** `connection` is owed the final result of the wait at `place`. */
+  listen(place: number, connection: Connection, correlation: number): void {
+    const listeners = this.byPlace.get(place);
+    if (listeners === undefined) this.byPlace.set(place, [{ connection, correlation }]);
+    else listeners.push({ connection, correlation });
+  }
+
+  /** Removes and returns those who are owed the result of `place`. */
+  takeListeners(place: number): readonly Listener[] | undefined {
+    const listeners = this.byPlace.get(place);
+    if (listeners !== undefined) this.byPlace.delete(place);
+    return listeners;
+  }
+
+  /** Places that an open connection still listens to; those of closed ones are dropped. */
+  openPlaces(): number[] {
+    const places: number[] = [];
+    for (const [place, listeners] of this.byPlace) {
+      if (listeners.some((listener) => !listener.connection.closed)) places.push(place);
+      else this.byPlace.delete(place);
+    }
+    return places;
+  }
+
+  /** Forgets every session that spoke through a connection that has closed. */
+  detach(connection: Connection): void {
+    for (let slot = 0; slot < this.bySlot.length; slot += 1) {
+      if (this.bySlot[slot]?.connection === connection) this.bySlot[slot] = undefined;
+    }
+  }
+}

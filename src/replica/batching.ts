@@ -1,0 +1,78 @@
+/**
+ * Closing the open batch: one entry = one batch = one proposal.
+ *
+ * Owns: when a batch is closed, its stamp and its random bits, and its callers until they are
+ * known by (index, term). Never: a disk or a socket. Called by: admission (full), turn (due).
+ */
+import { EntryKind } from '../core/raft/message.js';
+import { assert } from '../collections/assert.js';
+import {
+  BATCH_BYTES_MAX,
+  BATCH_OPERATIONS_MAX,
+  BATCHES_IN_FLIGHT_MAX,
+  PULSE_MS,
+} from '../limits.js';
+import type { ReplicaState } from './state.js';
+
+const US_PER_MS = 1_000;
+/** A pulse is due a little before PULSE_MS, since turns come in ticks. */
+const PULSE_EARLY_MS = 20;
+
+/** True when so many batches wait for a majority that none more may be proposed. */
+export function isLogBehind(state: ReplicaState): boolean {
+  return state.pending.count >= BATCHES_IN_FLIGHT_MAX;
+}
+
+/** Closes the open batch at once when it has reached its bound. */
+export function closeIfFull(state: ReplicaState): void {
+  const { writer } = state;
+  if (writer.count < BATCH_OPERATIONS_MAX && writer.length < BATCH_BYTES_MAX) return;
+  if (!isLogBehind(state)) closeBatch(state, state.options.clock.nowUs());
+}
+
+/** Turn of a leader: closes what is due. Asks for another turn when something will be. */
+export function closeWhenDue(state: ReplicaState): void {
+  const { raft, open, pacer, nowUs } = state;
+  if (raft.needsNoOp) {
+    propose(state, EntryKind.NoOp);
+    return;
+  }
+  if (!raft.isProposing || isLogBehind(state)) return;
+  if (open.count === 0) {
+    if (isPulseDue(state)) closeBatch(state, nowUs);
+    return;
+  }
+  const waitUs = pacer.waitUs(nowUs);
+  if (waitUs > 0) state.options.turn.after(waitUs);
+  else closeBatch(state, nowUs);
+}
+
+/** An idle leader lets cluster time pass while anything waits for it (SPEC I8). */
+function isPulseDue(state: ReplicaState): boolean {
+  const idleUs = state.nowUs - state.lastProposedUs;
+  return state.machine.hasDeadlines && idleUs >= (PULSE_MS - PULSE_EARLY_MS) * US_PER_MS;
+}
+
+function closeBatch(state: ReplicaState, nowUs: number): void {
+  state.pacer.onClosed(nowUs, state.open.count);
+  propose(state, EntryKind.Batch);
+}
+
+function propose(state: ReplicaState, kind: EntryKind): void {
+  const { raft, writer, options, entropy } = state;
+  options.entropy.fill16(entropy, 0);
+  const operations = writer.count;
+  assert(operations === state.open.count, 'I5: every operation of a batch has its caller');
+  const stampMs = state.clusterClock.stamp();
+  const data = writer.close(stampMs, options.featureLevel, entropy);
+  const index = raft.propose(kind, data);
+  assert(index > 0, 'propose: this node leads');
+  state.lastProposedUs = state.nowUs;
+  state.counters.proposedEntries += 1;
+  state.counters.proposedOperations += operations;
+  if (operations === 0) return;
+  state.open.index = index;
+  state.open.term = raft.term;
+  state.pending.push(state.open);
+  state.open = state.pending.take();
+}

@@ -1,0 +1,107 @@
+/**
+ * Linearizable reads on their way: gathered, in a round, or waiting for an index to be applied.
+ *
+ * Owns: which read is at which stage. All reads that arrive in one turn share one round. Never: an
+ * answer; reads.ts gives those. Used by: queries (adds), turn, reads, upkeep (deadlines).
+ */
+import type { Query } from '../wire/query.js';
+import type { Connection } from './connection.js';
+
+/** One read that has not been answered. */
+export interface PendingRead {
+  readonly connection: Connection;
+  readonly correlation: number;
+  readonly query: Query;
+  /** ClockPort µs. */
+  readonly deadlineUs: number;
+}
+
+interface ReadBatch {
+  reads: PendingRead[];
+  /** When its round was asked for, µs. */
+  readonly startedUs: number;
+  /** The index that must be applied first, once it is known. */
+  index: number;
+}
+
+export class PendingReads {
+  /** Reads that have not been given a round. */
+  gathered: PendingRead[] = [];
+  private readonly rounds = new Map<number, ReadBatch>();
+  private confirmed: ReadBatch[] = [];
+  /** Reads that wait for a revision which is not there yet. */
+  private early: PendingRead[] = [];
+  private lastContext = 0;
+
+  get count(): number {
+    let count = this.gathered.length + this.early.length;
+    for (const batch of this.rounds.values()) count += batch.reads.length;
+    for (const batch of this.confirmed) count += batch.reads.length;
+    return count;
+  }
+
+  /** Puts the gathered reads into a new round and returns its context. */
+  begin(nowUs: number): number {
+    this.lastContext += 1;
+    this.rounds.set(this.lastContext, { reads: this.gathered, startedUs: nowUs, index: 0 });
+    this.gathered = [];
+    return this.lastContext;
+  }
+
+  confirm(context: number, index: number): void {
+    const batch = this.rounds.get(context);
+    if (batch === undefined) return;
+    this.rounds.delete(context);
+    batch.index = index;
+    this.confirmed.push(batch);
+  }
+
+  /** The round will not be confirmed: its reads are gathered again. */
+  abort(context: number): void {
+    const batch = this.rounds.get(context);
+    if (batch === undefined) return;
+    this.rounds.delete(context);
+    this.gathered.push(...batch.reads);
+  }
+
+  /** Aborts the rounds that were asked for before `beforeUs`. */
+  abortOlder(beforeUs: number): void {
+    for (const [context, batch] of this.rounds) {
+      if (batch.startedUs < beforeUs) this.abort(context);
+    }
+  }
+
+  /** Removes and returns the reads whose index is applied, and those that came too early before. */
+  takeReady(appliedIndex: number): PendingRead[] {
+    if (this.confirmed.length === 0 && this.early.length === 0) return [];
+    const ready = this.early;
+    this.early = [];
+    const later: ReadBatch[] = [];
+    for (const batch of this.confirmed) {
+      if (batch.index <= appliedIndex) ready.push(...batch.reads);
+      else later.push(batch);
+    }
+    this.confirmed = later;
+    return ready;
+  }
+
+  /** The revision this read wants has not come yet: it is looked at again next turn. */
+  postpone(read: PendingRead): void {
+    this.early.push(read);
+  }
+
+  /** Removes and returns the reads whose deadline is over. */
+  takeOverdue(nowUs: number): PendingRead[] {
+    const overdue: PendingRead[] = [];
+    const keep = (read: PendingRead): boolean => {
+      if (read.deadlineUs > nowUs && !read.connection.closed) return true;
+      overdue.push(read);
+      return false;
+    };
+    this.gathered = this.gathered.filter(keep);
+    this.early = this.early.filter(keep);
+    for (const batch of this.rounds.values()) batch.reads = batch.reads.filter(keep);
+    for (const batch of this.confirmed) batch.reads = batch.reads.filter(keep);
+    return overdue;
+  }
+}

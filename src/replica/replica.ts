@@ -1,0 +1,111 @@
+/**
+ * One shard's replica on one node: the door through which connections, peers, disk and time come.
+ *
+ * Owns: the state and who may change it. Handlers enqueue and ask for a turn; the turn does the
+ * work. Never: I/O; devices are ports. Made by: server/node.ts, and by tests with simulated ports.
+ */
+import type { Entry, Message } from '../core/raft/message.js';
+import { admitFrame } from './admission.js';
+import { applyRead } from './apply.js';
+import type { Connection } from './connection.js';
+import type { LogEvents } from './ports.js';
+import { APPLY_READ, isServing, ReplicaState, type ReplicaOptions } from './state.js';
+import { statusFields } from './status.js';
+import { onLogDurable, runTurn } from './turn.js';
+import { onTick } from './upkeep.js';
+
+export class Replica implements LogEvents {
+  private readonly state: ReplicaState;
+
+  constructor(options: ReplicaOptions) {
+    this.state = new ReplicaState(options);
+  }
+
+  /** Node id of the leader this node knows, 0 for none. */
+  get leaderId(): number {
+    return this.state.raft.leaderId;
+  }
+
+  /** True when this node takes operations: leader, ready, not leaving. */
+  get isServing(): boolean {
+    return isServing(this.state);
+  }
+
+  /** What Status answers. */
+  status(): ReturnType<typeof statusFields> {
+    return statusFields(this.state);
+  }
+
+  connectionOpened(connection: Connection): void {
+    this.state.connections.add(connection);
+  }
+
+  connectionClosed(connection: Connection): void {
+    this.state.connections.delete(connection);
+    this.state.attachments.detach(connection);
+  }
+
+  /**
+   * One frame's body; the bytes are the caller's again when this returns. False: the connection
+   * broke the protocol; what it is told lies in its out buffer.
+   */
+  receive(connection: Connection, bytes: Uint8Array, start: number, end: number): boolean {
+    const isSound = admitFrame(this.state, connection, bytes, start, end);
+    this.state.options.turn.soon();
+    return isSound;
+  }
+
+  /** A message of another replica. */
+  onMessage(message: Message): void {
+    this.state.raft.step(message);
+    this.state.options.turn.soon();
+  }
+
+  onDurable(appendId: number): void {
+    onLogDurable(this.state, appendId);
+    this.state.options.turn.soon();
+  }
+
+  onRead(readId: number, entries: readonly Entry[]): void {
+    const { state } = this;
+    const purpose = state.logReads.get(readId);
+    state.logReads.delete(readId);
+    if (purpose === undefined) return;
+    if (purpose === APPLY_READ) applyRead(state, entries);
+    else state.raft.onEntriesRead(purpose, entries);
+    state.options.turn.soon();
+  }
+
+  /** The tick timer fired; it need not be punctual. */
+  onTick(): void {
+    const { state } = this;
+    onTick(state, state.options.clock.nowUs());
+    this.turn();
+  }
+
+  /** TurnPort's run. */
+  turn(): void {
+    runTurn(this.state);
+  }
+
+  /**
+   * Takes no new operations and hands leadership over when this node has it, so that a stop is
+   * not an election. What was taken goes on.
+   */
+  beginShutdown(): void {
+    const { state } = this;
+    state.isShuttingDown = true;
+    const { raft } = state;
+    if (raft.leaderId === raft.nodeId) {
+      let target = 0;
+      let best = -1;
+      raft.forEachProgress((nodeId, matchIndex, _nextIndex, isActive) => {
+        if (!isActive || matchIndex <= best || !raft.members.voters.includes(nodeId)) return;
+        target = nodeId;
+        best = matchIndex;
+      });
+      if (target !== 0) raft.transfer(target);
+    }
+    state.options.turn.soon();
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Everything one replica keeps in memory beside its log: the state of the rules in this folder.
+ *
+ * Owns: the fields. Never: a rule; admission, turn, apply, reads and upkeep take this state first.
+ * Made by: replica.ts.
+ */
+import { Command } from '../core/locks/command.js';
+import { LockMachine } from '../core/locks/lock-machine.js';
+import { Outcome } from '../core/locks/outcome.js';
+import type { Settings } from '../core/locks/settings.js';
+import type { Message } from '../core/raft/message.js';
+import { Raft } from '../core/raft/raft.js';
+import { ENTROPY_BYTES, EntryReader, EntryWriter } from '../wire/entry.js';
+import { FrameReader } from '../wire/frame.js';
+import { Attachments } from './attachments.js';
+import { ClusterClock } from './cluster-clock.js';
+import type { Connection } from './connection.js';
+import { Counters } from './counters.js';
+import { Pacer } from './pacer.js';
+import { type PendingBatch, PendingBatches } from './pending.js';
+import type { ClockPort, EntropyPort, LogPort, LogState, PeerPort, TurnPort } from './ports.js';
+import { PendingReads } from './pending-reads.js';
+
+/** A member of the shard, as the membership record knows it. */
+export interface MemberOptions {
+  readonly nodeId: number;
+  /** Where clients reach the node: host:port. */
+  readonly client: string;
+  readonly isLearner?: boolean;
+}
+
+export interface ReplicaOptions {
+  readonly shard: 0;
+  readonly nodeId: number;
+  /** 16 random bytes, drawn at founding. */
+  readonly clusterId: Uint8Array;
+  readonly members: readonly MemberOptions[];
+  readonly settings: Settings;
+  readonly featureLevel: number;
+  /** Seed of the election time-outs. */
+  readonly seed: number;
+  readonly log: LogPort;
+  readonly logState: LogState;
+  readonly peers: PeerPort;
+  readonly clock: ClockPort;
+  readonly entropy: EntropyPort;
+  readonly turn: TurnPort;
+}
+
+/** Messages that leave once the append with this id is durable. */
+export interface HeldMessages {
+  readonly appendId: number;
+  readonly messages: readonly Message[];
+}
+
+export class ReplicaState {
+  readonly raft: Raft;
+  readonly machine: LockMachine;
+  readonly counters = new Counters();
+  readonly attachments = new Attachments();
+  readonly connections = new Set<Connection>();
+
+  /** Reused records of the hot path. */
+  readonly frame = new FrameReader();
+  readonly command = new Command();
+  readonly outcome = new Outcome();
+  readonly entryReader = new EntryReader();
+  readonly entropy = new Uint8Array(ENTROPY_BYTES);
+
+  /** The open batch and its callers, position by position. */
+  readonly writer = new EntryWriter();
+  open: PendingBatch;
+  readonly pending = new PendingBatches();
+  readonly pacer = new Pacer();
+  readonly clusterClock = new ClusterClock();
+  readonly reads = new PendingReads();
+
+  /** Connections with replies of this turn. */
+  readonly dirty: Connection[] = [];
+  readonly held: HeldMessages[] = [];
+  /** The last append that the log reported durable. */
+  durableAppendId = 0;
+  lastAppendId = 0;
+
+  /** Highest index that apply has been through. */
+  appliedIndex = 0;
+  /** Set while the log thread reads entries that apply needs and memory no longer holds. */
+  isApplyReading = false;
+  lastReadId = 0;
+  /** What each outstanding log read is for: a follower's node id, or APPLY_READ. */
+  readonly logReads = new Map<number, number>();
+
+  /** ClockPort µs of this turn's start, of the last proposal, the last upkeep, the last tick. */
+  nowUs = 0;
+  lastProposedUs = 0;
+  lastKeptUs = 0;
+  lastTickUs = 0;
+  /** When this node last learnt a commit index: the age of a stale read. */
+  lastCommitUs = 0;
+  lastCommitIndex = 0;
+
+  /** True between the role change that made this node leader and the one that ends it. */
+  wasLeader = false;
+  isShuttingDown = false;
+
+  constructor(readonly options: ReplicaOptions) {
+    const { logState, members } = options;
+    const voters = members.filter((member) => member.isLearner !== true);
+    const learners = members.filter((member) => member.isLearner === true);
+    this.raft = new Raft({
+      nodeId: options.nodeId,
+      members: {
+        voters: voters.map((member) => member.nodeId),
+        learners: learners.map((member) => member.nodeId),
+      },
+      seed: options.seed,
+      hardState: logState.hardState,
+      commitIndex: Math.min(logState.commitIndex, logState.lastIndex),
+      baseIndex: 0,
+      baseTerm: 0,
+      lastIndex: logState.lastIndex,
+      termStarts: logState.termStarts,
+      tail: logState.tail,
+    });
+    this.machine = new LockMachine(options.settings, digestKey(options.clusterId));
+    this.open = this.pending.take();
+    this.writer.open();
+    this.nowUs = options.clock.nowUs();
+    this.lastTickUs = this.nowUs;
+  }
+}
+
+/** Reads for apply are told from reads for followers by this in place of a node id. */
+export const APPLY_READ = 0;
+
+function digestKey(clusterId: Uint8Array): Uint32Array {
+  const view = new DataView(clusterId.buffer, clusterId.byteOffset, clusterId.byteLength);
+  const key = new Uint32Array(4);
+  for (let i = 0; i < 4; i += 1) key[i] = view.getUint32(i * 4);
+  return key;
+}
+
+/** Where clients reach the leader that this node knows, '' for none. */
+export function leaderAddress(state: ReplicaState): string {
+  const { leaderId } = state.raft;
+  for (const member of state.options.members) {
+    if (member.nodeId === leaderId) return member.client;
+  }
+  return '';
+}
+
+/** True when this node may take operations: leader, its term committed and applied up to there. */
+export function isServing(state: ReplicaState): boolean {
+  const { raft } = state;
+  return (
+    !state.isShuttingDown &&
+    raft.isProposing &&
+    raft.isTermCommitted &&
+    state.appliedIndex >= raft.termStartIndex
+  );
+}
