@@ -33,10 +33,12 @@ export function applyCancel(state: MachineState, command: Command, outcome: Outc
     command.targetKind === RequestKind.Sequence
       ? findSequenceTarget(state, command, outcome)
       : findFreeTarget(state, command, outcome);
-  if (outcome.code !== OutcomeCode.Ok) return;
-  if (target === NONE) outcome.cause = OutcomeCode.Cancelled;
-  else cancelTarget(state, target, outcome);
-  if (outcome.code === OutcomeCode.Ok) storeResult(state, command, outcome);
+  if (outcome.code === OutcomeCode.Ok) {
+    if (target === NONE) outcome.cause = OutcomeCode.Cancelled;
+    else cancelTarget(state, target, outcome);
+  }
+  const isFinal = outcome.code === OutcomeCode.Ok || outcome.code === OutcomeCode.SessionExpired;
+  if (isFinal) storeResult(state, command, outcome);
 }
 
 function isOwnId(command: Command): boolean {

@@ -228,6 +228,8 @@ export class LockMachine {
     const { sessions, now } = this.state;
     const slot = sessions.find(id0, id1, id2, id3);
     if (slot === NONE || sessions.principal[slot] !== principal) return null;
+    const { retentions } = sessions;
+    if (retentions.has(slot) && retentions.deadlineOf(slot) <= now) return null;
     const deadline = sessions.deadline[slot] as number;
     return {
       slot,

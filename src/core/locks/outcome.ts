@@ -55,7 +55,10 @@ export class Outcome {
   kind = 0;
   /** True when the effect is an earlier entry's: the result was stored, or the wait stood. */
   replay = false;
-  /** Cluster time in ms of the entry that had the effect (SPEC 3.4: C). */
+  /**
+   * Cluster time in ms of the entry that had the effect: C of the safe deadline. For a repeated
+   * Release or SessionClose under another request id, that of the entry which answers.
+   */
   entryTime = 0;
 
   /** Lease id (Acquire) or session id (SessionOpen, SessionTakeOver): four big-endian u32. */

@@ -55,6 +55,8 @@ export function answerKnown(
   const isPending = results.state[slot] === ResultState.Pending;
   if (isPending) settle(state, state.waits.lock[results.wait[slot] as number] as number);
   answerStored(state, slot, outcome);
+  // A request that was cancelled before it was heard has the kind of the one that comes now.
+  outcome.kind = command.kind;
   return true;
 }
 

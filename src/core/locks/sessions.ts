@@ -27,6 +27,11 @@ export function enterSession(state: MachineState, command: Command): void {
   if (!command.hasSession) return;
   const session = sessionOf(state, command);
   if (session === NONE) return;
+  const { retentions } = state.sessions;
+  if (retentions.has(session) && retentions.deadlineOf(session) <= state.now) {
+    forgetSession(state, session);
+    return;
+  }
   settleSession(state, session);
   state.currentSession = session;
 }
@@ -189,15 +194,12 @@ export function applySessionClose(state: MachineState, command: Command, outcome
   if (answerKnown(state, command, outcome, settleLock)) return;
   const session = state.currentSession;
   const { sessions } = state;
-  if (session !== NONE && sessions.state[session] === SessionState.Closed) {
+  if (isSessionLive(state)) closeSession(state, session);
+  else if (session !== NONE && sessions.state[session] === SessionState.Closed) {
     outcome.replay = true;
-    return;
-  }
-  if (!isSessionLive(state)) {
+  } else {
     outcome.code = OutcomeCode.SessionExpired;
-    return;
   }
-  closeSession(state, session);
   storeResult(state, command, outcome);
 }
 
