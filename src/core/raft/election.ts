@@ -67,7 +67,10 @@ export function campaignPreVote(state: RaftState): void {
 
 /**
  * Starts an election in the next term (Raft §5.2). The own vote counts once it is durable: it is
- * a VoteReply to oneself that waits for the disk like any other.
+ * a VoteReply to oneself that waits for the disk like any other. The requests wait for it too:
+ * 1. had they left at once, others could elect this node while its term was not on disk, 2. a crash
+ * would take term and entries back, 3. the same voters, who may repeat their vote, could elect it
+ * in the same term again, with other entries or with a shorter log than they voted for.
  */
 export function campaign(state: RaftState, isTransfer: boolean): void {
   leaveRole(state);
@@ -94,7 +97,8 @@ function requestVotes(
     message.index = state.log.lastIndex;
     message.logTerm = state.log.lastTerm;
     message.context = isTransfer ? 1 : 0;
-    sendNow(state, message);
+    if (kind === MessageKind.Vote) sendWhenDurable(state, message);
+    else sendNow(state, message);
   }
 }
 
