@@ -44,29 +44,36 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/**
- * The bytes that a meta page says the file has, with its transaction; null when the page is none.
- * Read at open only, so BigInt costs nothing here.
- */
-function readMeta(page: DataView): { bytes: number; transaction: bigint } | null {
-  if (page.getUint32(META.magic, true) !== META_MAGIC) return null;
-  if ((page.getUint32(META.format, true) & 0xffff) !== META_FORMAT) return null;
-  const pageBytes = page.getUint32(META.pageBytes, true);
-  if (pageBytes < 512 || pageBytes > 65_536) return null;
-  const lastPage = page.getBigUint64(META.lastPage, true);
-  if (lastPage >= BigInt(MAP_BYTES / pageBytes)) return null;
-  for (const at of [META.freeRoot, META.mainRoot]) {
-    const root = page.getBigUint64(at, true);
-    if (root !== ROOT_EMPTY && root > lastPage) return null;
-  }
-  const bytes = (Number(lastPage) + 1) * pageBytes;
-  return { bytes, transaction: page.getBigUint64(META.transaction, true) };
+interface Meta {
+  readonly transaction: bigint;
+  /** Bytes that the file has to have. */
+  readonly bytes: number;
+  /** False when a tree would start beyond the last page. */
+  readonly areRootsSound: boolean;
 }
 
-function readMetaAt(handle: number, position: number): ReturnType<typeof readMeta> {
+/** The meta page at `position`, null when there is none. BigInt costs nothing at open. */
+function readMeta(handle: number, position: number, pageBytes: number): Meta | null {
   const page = new DataView(new ArrayBuffer(META.bytes));
-  const count = fs.readSync(handle, page, 0, META.bytes, position);
-  return count === META.bytes ? readMeta(page) : null;
+  if (fs.readSync(handle, page, 0, META.bytes, position) !== META.bytes) return null;
+  if (page.getUint32(META.magic, true) !== META_MAGIC) return null;
+  if ((page.getUint32(META.format, true) & 0xffff) !== META_FORMAT) return null;
+  const lastPage = page.getBigUint64(META.lastPage, true);
+  if (lastPage >= BigInt(MAP_BYTES / pageBytes)) return null;
+  const roots = [META.freeRoot, META.mainRoot].map((at) => page.getBigUint64(at, true));
+  return {
+    transaction: page.getBigUint64(META.transaction, true),
+    bytes: (Number(lastPage) + 1) * pageBytes,
+    areRootsSound: roots.every((root) => root === ROOT_EMPTY || root <= lastPage),
+  };
+}
+
+function readPageBytes(handle: number): number {
+  const field = new DataView(new ArrayBuffer(4));
+  fs.readSync(handle, field, 0, 4, META.pageBytes);
+  const pageBytes = field.getUint32(0, true);
+  const isSound = pageBytes >= 512 && pageBytes <= 65_536 && (pageBytes & (pageBytes - 1)) === 0;
+  return isSound ? pageBytes : 0;
 }
 
 /**
@@ -79,22 +86,18 @@ export function findDamage(folder: string): string | null {
   const handle = fs.openSync(file, 'r');
   try {
     const size = fs.fstatSync(handle).size;
-    const first = readMetaAt(handle, 0);
-    const pageBytes = first === null ? 4_096 : readPageBytes(handle);
-    const second = readMetaAt(handle, pageBytes);
+    const pageBytes = readPageBytes(handle);
+    if (pageBytes === 0) return 'the page size in data.mdb is not valid';
+    const first = readMeta(handle, 0, pageBytes);
+    const second = readMeta(handle, pageBytes, pageBytes);
     if (first === null || second === null) return 'a meta page of data.mdb is not valid';
+    // LMDB uses the newer one. The other may be half undone, after a commit that failed.
     const newest = first.transaction > second.transaction ? first : second;
     if (size < newest.bytes) return `data.mdb has ${size} bytes, wanted ${newest.bytes}`;
-    return null;
+    return newest.areRootsSound ? null : 'a tree of data.mdb starts beyond its last page';
   } finally {
     fs.closeSync(handle);
   }
-}
-
-function readPageBytes(handle: number): number {
-  const field = new DataView(new ArrayBuffer(4));
-  fs.readSync(handle, field, 0, 4, META.pageBytes);
-  return field.getUint32(0, true);
 }
 
 /** An open environment. Every method may throw an Error of LMDB; the caller then stops for good. */
@@ -156,8 +159,9 @@ export class Environment {
   get(key: number): Uint8Array | null {
     setU64(this.keyView, 0, key);
     const found = this.database.getBinaryFast(this.key);
-    // The library's buffer is longer than it says; a view over the stated length is exact.
-    return found === undefined ? null : found.subarray(0, found.length);
+    if (found === undefined) return null;
+    // The library's buffer is longer than it says, and a Buffer, whose slice() does not copy.
+    return new Uint8Array(found.buffer, found.byteOffset, found.length);
   }
 
   /** Inside `commit`: stores `value`, which is copied before this returns. */

@@ -166,8 +166,10 @@ export class SegmentedLog {
     this.active.commit(() => {
       for (let index = from; index <= segment.last; index++) this.active.delete(index);
     });
-    // Freed pages are used again, so the count of bytes may only err to the high side.
     segment.last = from - 1;
+    // Freed pages are used again: the count errs to the high side, except where it must be right,
+    // since a full segment without a record could not be told from the next by its name.
+    if (segment.last < segment.first) segment.bytes = 0;
   }
 
   private crcOf(index: number): number {
