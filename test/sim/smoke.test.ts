@@ -8,14 +8,19 @@ const SECOND_US = 1_000_000;
 t.test('five simulated nodes elect, grant, queue, hand over and agree', (t) => {
   const world = new World(1);
   const cluster = new SimCluster(world);
-  t.ok(world.run(5 * SECOND_US, () => cluster.serving() !== undefined), 'somebody serves');
+  t.ok(
+    world.run(5 * SECOND_US, () => cluster.serving() !== undefined),
+    'somebody serves',
+  );
   const leader = cluster.serving();
   if (leader === undefined) throw new Error('no leader');
   const client = new SimClient(cluster, 1);
   client.connect(leader);
   const opened = client.send([32, 'open-1', null, null, null, 5_000, null]);
-  const isAnswered = (correlation: number, count = 1) => (): boolean =>
-    (client.replies.get(correlation)?.length ?? 0) >= count;
+  const isAnswered =
+    (correlation: number, count = 1) =>
+    (): boolean =>
+      (client.replies.get(correlation)?.length ?? 0) >= count;
   t.ok(world.run(world.nowUs + SECOND_US, isAnswered(opened)), 'the session is opened');
   const session = client.replyTo(opened)?.[4] as Uint8Array;
   t.equal(session.length, 16);
