@@ -72,21 +72,11 @@ class Page {
   isListed = false;
 }
 
-/** Compares two ranges bytewise: negative, 0 or positive; a prefix sorts first. */
-function compareRanges(
-  first: Uint8Array,
-  firstOffset: number,
-  firstLength: number,
-  second: Uint8Array,
-  secondOffset: number,
-  secondLength: number,
-): number {
-  const common = Math.min(firstLength, secondLength);
-  for (let at = 0; at < common; at += 1) {
-    const difference = first[firstOffset + at]! - second[secondOffset + at]!;
-    if (difference !== 0) return difference;
-  }
-  return firstLength - secondLength;
+/** The length in a slot's header. Asserts that the slot is live. */
+function lengthAt(bytes: Uint8Array, start: number): number {
+  const header = bytes[start]! | (bytes[start + 1]! << 8);
+  assert((header & LIVE) !== 0, 'read a live handle');
+  return header & LENGTH_MASK;
 }
 
 export class ByteStore {
@@ -155,11 +145,8 @@ export class ByteStore {
 
   /** Bytes of the string, 0 to STRING_BYTES_MAX. */
   lengthOf(handle: number): number {
-    const bytes = this.pageAt(handle >>> PAGE_GRANULE_BITS).bytes;
-    const start = (handle & PAGE_GRANULE_MASK) << GRANULE_SHIFT;
-    const header = bytes[start]! | (bytes[start + 1]! << 8);
-    assert((header & LIVE) !== 0, 'read a live handle');
-    return header & LENGTH_MASK;
+    const page = this.pageAt(handle >>> PAGE_GRANULE_BITS);
+    return lengthAt(page.bytes, (handle & PAGE_GRANULE_MASK) << GRANULE_SHIFT);
   }
 
   /** The page that holds the string, from offsetOf on. Owned by the store; valid until release. */
@@ -180,11 +167,12 @@ export class ByteStore {
 
   /** True when the string is the `length` bytes of `source` from `offset`. */
   equals(handle: number, source: Uint8Array, offset: number, length: number): boolean {
-    if (this.lengthOf(handle) !== length) return false;
-    const bytes = this.pageOf(handle);
-    const start = this.offsetOf(handle);
+    const bytes = this.pageAt(handle >>> PAGE_GRANULE_BITS).bytes;
+    const start = (handle & PAGE_GRANULE_MASK) << GRANULE_SHIFT;
+    if (lengthAt(bytes, start) !== length) return false;
+    const from = start + HEADER_BYTES;
     for (let at = 0; at < length; at += 1) {
-      if (bytes[start + at] !== source[offset + at]) return false;
+      if (bytes[from + at] !== source[offset + at]) return false;
     }
     return true;
   }
@@ -201,14 +189,16 @@ export class ByteStore {
 
   /** Compares the string with `length` bytes of `source` from `offset`, like compare. */
   compareTo(handle: number, source: Uint8Array, offset: number, length: number): number {
-    return compareRanges(
-      this.pageOf(handle),
-      this.offsetOf(handle),
-      this.lengthOf(handle),
-      source,
-      offset,
-      length,
-    );
+    const bytes = this.pageAt(handle >>> PAGE_GRANULE_BITS).bytes;
+    const start = (handle & PAGE_GRANULE_MASK) << GRANULE_SHIFT;
+    const ownLength = lengthAt(bytes, start);
+    const common = Math.min(ownLength, length);
+    const from = start + HEADER_BYTES;
+    for (let at = 0; at < common; at += 1) {
+      const difference = bytes[from + at]! - source[offset + at]!;
+      if (difference !== 0) return difference;
+    }
+    return ownLength - length;
   }
 
   private pageAt(number: number): Page {

@@ -10,7 +10,7 @@
 import { assert } from './assert.js';
 import { growFloat64, growInt32 } from './slot-allocator.js';
 
-const CAPACITY_INITIAL = 64;
+const CAPACITY_MIN = 64;
 /**
  * The root's place. The four children of place p are 4 × (p - 2) and the next three, its parent is
  * p / 4 + 2: siblings share a cache line of 64 bytes, and place 0 means "not in the heap".
@@ -19,12 +19,20 @@ const ROOT = 3;
 
 export class DeadlineHeap {
   /** By place: the pair (deadline, order), and the slot. */
-  private keys = new Float64Array(2 * CAPACITY_INITIAL);
-  private slots = new Int32Array(CAPACITY_INITIAL);
+  private keys: Float64Array;
+  private slots: Int32Array;
   /** By slot: its place, 0 when it has none. */
-  private places = new Int32Array(CAPACITY_INITIAL);
+  private places: Int32Array;
   /** The first place behind the last entry. */
   private end = ROOT;
+
+  /** `expected`: slots to make room for at once, 0 or more. */
+  constructor(expected = 0) {
+    const capacity = Math.max(CAPACITY_MIN, expected + ROOT);
+    this.keys = new Float64Array(2 * capacity);
+    this.slots = new Int32Array(capacity);
+    this.places = new Int32Array(capacity);
+  }
 
   /** Entries in the heap. */
   get count(): number {

@@ -134,6 +134,16 @@ t.test('a push behind all others moves nothing', async (t) => {
   t.equal(moved, 0);
 });
 
+t.test('room asked for at the start is room that does not grow', async (t) => {
+  const heap = new DeadlineHeap(1_000);
+  const inside = heap as unknown as { slots: Int32Array; places: Int32Array };
+  const { slots, places } = inside;
+  for (let slot = 0; slot < 1_000; slot += 1) heap.push(slot, 1_000 - slot, slot);
+  t.equal(inside.slots, slots);
+  t.equal(inside.places, places);
+  t.equal(heap.top(), 999);
+});
+
 t.test('an empty heap has no top, and a broken contract asserts', async (t) => {
   const heap = new DeadlineHeap();
   t.equal(heap.top(), -1);
