@@ -7,34 +7,41 @@
  */
 
 export const ExitCode = {
-  /** The command did what it says. */
   Ok: 0,
-  /** The cluster refused, for a reason without a number of its own. */
   Refused: 1,
-  /** The command line cannot be understood (EX_USAGE). */
   Usage: 64,
-  /** No leader with a majority answered in time, or no node at all (EX_UNAVAILABLE). */
   Unavailable: 69,
-  /** The lease was lost: `lock` ended its command (EX_SOFTWARE's number, another sense). */
   Lost: 70,
-  /** A program fault: report it. */
   Fault: 71,
-  /** The node's disk or log failed (EX_IOERR). */
   Disk: 74,
-  /** Somebody else holds the lock, or the wait ran out: try again later (EX_TEMPFAIL). */
   Busy: 75,
-  /** The request may have taken effect: look before trying again (EX_PROTOCOL). */
   Unknown: 76,
-  /** Not allowed (EX_NOPERM). */
   Forbidden: 77,
-  /** The node may not join: wrong folder, wrong members, port taken (EX_CONFIG). */
   Configuration: 78,
-  /** `lock`: the command was found and could not be started. */
   NotExecutable: 126,
-  /** `lock`: the command was not found. */
   NotFound: 127,
 } as const;
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
+
+/** What each status means, in the words of docs/CLI.md. */
+export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
+  [ExitCode.Ok]: 'The command did what it says.',
+  [ExitCode.Refused]:
+    'Refused, for a reason without a status of its own; the message has the code.',
+  [ExitCode.Usage]: 'The command line or a value cannot be understood; nothing was done.',
+  [ExitCode.Unavailable]: 'No leader with a majority answered in time, or no node at all.',
+  [ExitCode.Lost]:
+    'The lease or session was lost; `lock` has ended its command, or not started it.',
+  [ExitCode.Fault]: 'A fault of the program, or its watchdog was killed. Please report it.',
+  [ExitCode.Disk]: 'The data folder of the node is damaged; the message says what to do.',
+  [ExitCode.Busy]: 'Somebody else holds the lock, or the wait ran out. Try again later.',
+  [ExitCode.Unknown]: 'The request may have taken effect. Look before trying again.',
+  [ExitCode.Forbidden]: 'Not allowed.',
+  [ExitCode.Configuration]:
+    'The node may not start: wrong folder or members, or its port is taken.',
+  [ExitCode.NotExecutable]: '`lock`: the command was found and could not be started.',
+  [ExitCode.NotFound]: '`lock`: the command was not found.',
+};
 
 /** Ended by a signal: 128 plus its number. */
 export const EXIT_SIGNAL_BASE = 128;

@@ -8,24 +8,17 @@
  * never a second one. Never: sockets, files (they are ports). Used by: server/node.ts.
  */
 import { assert } from '../collections/assert.js';
+import { OPERATION_VERSION } from '../core/locks/command.js';
 import { defaultSettings, type Settings } from '../core/locks/settings.js';
 import type { Logger } from '../observe/logger.js';
+import type { FoundingMember, FoundingRecord } from '../wire/founding.js';
 import { formatEndpoint, type MemberAddress } from './options.js';
 
-/** A member as the founding record names it. */
+/** A member by its id and its disk, as founding compares them. */
 export interface FoundedMember {
   readonly nodeId: number;
   /** 16 random bytes that a data folder got when it was made. */
   readonly diskId: Uint8Array;
-}
-
-/** The same bytes on every member: membership base at index 0. */
-export interface FoundingRecord {
-  /** 16 random bytes. */
-  readonly clusterId: Uint8Array;
-  /** By ascending node id. */
-  readonly members: readonly FoundedMember[];
-  readonly settings: Settings;
 }
 
 /** What a member says when it is asked who it is. */
@@ -169,9 +162,8 @@ export class Founding {
   private async round(): Promise<void> {
     const answers = new Map<number, PeerIdentity>();
     const asked = this.others.map(async (member) => {
-      const answer = await this.peers.ask(member).catch(() => null);
-      if (answer === null) return;
-      answers.set(member.nodeId, answer);
+      const answer = await this.ask(member);
+      if (answer !== null) answers.set(member.nodeId, answer);
     });
     await Promise.all(asked);
     if (this.adopted !== null) return;
@@ -187,6 +179,17 @@ export class Founding {
       return this.say(`founding waits for every member; not reached yet: ${names}`);
     }
     await this.adopt(this.draw(answers), answers);
+  }
+
+  /** Null when the member is not reached, which is no news while others start. */
+  private async ask(member: MemberAddress): Promise<PeerIdentity | null> {
+    try {
+      return await this.peers.ask(member);
+    } catch (error) {
+      if (error instanceof FoundingRefused) throw error;
+      this.plan.logger.debug({ peer: member.nodeId, reason: String(error) }, 'member not reached');
+      return null;
+    }
   }
 
   private checkAnswer(member: MemberAddress, answer: PeerIdentity | undefined): void {
@@ -222,14 +225,21 @@ export class Founding {
   }
 
   private draw(answers: ReadonlyMap<number, PeerIdentity>): FoundingRecord {
-    const members: FoundedMember[] = [...answers.values()].map(({ nodeId, diskId }) => ({
-      nodeId,
-      diskId,
-    }));
-    members.push({ nodeId: this.store.nodeId, diskId: this.store.diskId });
+    const members = this.plan.members.map((member): FoundingMember => {
+      const isSelf = member.nodeId === this.store.nodeId;
+      const diskId = isSelf ? this.store.diskId : answers.get(member.nodeId)?.diskId;
+      assert(diskId !== undefined, 'a cluster is founded when every member has answered');
+      const peer = formatEndpoint(member.peer);
+      const client = formatEndpoint(member.client);
+      return { nodeId: member.nodeId, diskId, peer, client, zone: null };
+    });
     members.sort((left, right) => left.nodeId - right.nodeId);
-    const settings = { ...defaultSettings(), ...this.plan.settings };
-    return { clusterId: this.plan.drawClusterId(), members, settings };
+    return {
+      clusterId: this.plan.drawClusterId(),
+      members,
+      settings: { ...defaultSettings(), ...this.plan.settings },
+      featureLevel: OPERATION_VERSION,
+    };
   }
 
   /**

@@ -4,12 +4,12 @@ import { createLogger } from '../../../src/observe/logger.js';
 import {
   Founding,
   type FoundingPeers,
-  type FoundingRecord,
   FoundingRefused,
   type FoundingStore,
   type PeerIdentity,
 } from '../../../src/server/founding.js';
 import type { MemberAddress } from '../../../src/server/options.js';
+import type { FoundingRecord } from '../../../src/wire/founding.js';
 
 /** A node with a disk, whose founding process can be started, killed and started again. */
 class World implements FoundingStore {
@@ -243,9 +243,10 @@ t.test('an offer of another cluster is refused and changes nothing', async (t) =
   );
   if (record === undefined) throw new Error('not founded');
   const other = { ...record, clusterId: randomBytes(16) };
-  const founding = net.world(2).founding;
-  await t.rejects(founding?.accept(other), /only one node may bootstrap/);
-  await t.resolves(founding?.accept(record), 'the same one again is no change');
+  const { founding } = net.world(2);
+  if (founding === null) throw new Error('not started');
+  await t.rejects(founding.accept(other), /only one node may bootstrap/);
+  await t.resolves(founding.accept(record), 'the same one again is no change');
   t.equal(net.world(2).stores, 1);
 });
 

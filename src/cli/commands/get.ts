@@ -1,0 +1,150 @@
+/**
+ * `holdfast get NAME` and `holdfast ls [PREFIX]`: who holds what, and who waits.
+ *
+ * Owns: how locks are shown. Times are cluster time; for people they are told as ages. Never: a
+ * lease id, which nodes do not show. Used by: commands/table.ts.
+ */
+import type { HolderView, LockSummary, LockView, WaiterView } from '../../client/lock-view.js';
+import { withClient } from '../client-holder.js';
+import { readClusterOptions } from '../cluster-options.js';
+import {
+  CLUSTER_OPTIONS,
+  type CommandInput,
+  type CommandSpec,
+  type OptionSpec,
+} from '../command.js';
+import { formatDuration } from '../duration.js';
+import { ExitCode } from '../exit-codes.js';
+import { formatTable } from '../output.js';
+
+const STALE_OPTION: OptionSpec = {
+  name: 'stale',
+  kind: 'flag',
+  value: '',
+  summary: 'answer from what the asked node has applied, without asking the leader',
+};
+
+function metadataText(metadata: Uint8Array | null): string | null {
+  return metadata === null || metadata.length === 0 ? null : new TextDecoder().decode(metadata);
+}
+
+function holderJson(holder: HolderView | null): unknown {
+  if (holder === null) return null;
+  return {
+    fencing_token: holder.token,
+    since: holder.sinceMs,
+    expires_at: holder.deadlineMs,
+    last_renewed: holder.lastRenewedMs,
+    principal: holder.principal,
+    in_session: holder.inSession,
+    metadata: metadataText(holder.metadata),
+  };
+}
+
+function waiterJson(waiter: WaiterView): unknown {
+  return {
+    place: waiter.place,
+    since: waiter.sinceMs,
+    until: waiter.untilMs,
+    principal: waiter.principal,
+    metadata: metadataText(waiter.metadata),
+  };
+}
+
+function summaryJson(lock: LockSummary): Record<string, unknown> {
+  return {
+    name: lock.name,
+    revision: lock.revision,
+    holder: holderJson(lock.holder),
+    waiters: lock.waiters,
+  };
+}
+
+function holderLines(holder: HolderView): string[] {
+  const lines = [
+    `token     ${holder.token}`,
+    `held for  ${formatDuration(holder.lastRenewedMs - holder.sinceMs)} at its last renewal`,
+    `lease     ends ${formatDuration(holder.deadlineMs - holder.lastRenewedMs)} after that`,
+  ];
+  const metadata = metadataText(holder.metadata);
+  if (metadata !== null) lines.push(`holder    ${metadata}`);
+  return lines;
+}
+
+function lockLines(lock: LockView): string[] {
+  const lines = [`${lock.name}  ${lock.holder === null ? 'free' : 'held'}`];
+  if (lock.holder !== null) lines.push(...holderLines(lock.holder));
+  lines.push(`waiters   ${lock.waiters}`);
+  for (const waiter of lock.queue) {
+    const metadata = metadataText(waiter.metadata);
+    lines.push(`  place ${waiter.place}${metadata === null ? '' : `  ${metadata}`}`);
+  }
+  lines.push(`revision  ${lock.revision}`);
+  return lines;
+}
+
+async function get(input: CommandInput): Promise<number> {
+  const options = readClusterOptions(input);
+  const name = input.words[0] ?? '';
+  const reading = { deadlineMs: options.timeoutMs, stale: input.flag('stale') };
+  const lock = await withClient(options, (client) => client.get(name, reading));
+  const json = {
+    ...summaryJson(lock),
+    queue: lock.queue.map(waiterJson),
+    state_revision: lock.stateRevision,
+    age_ms: lock.ageMs,
+  };
+  input.output.result(json, lockLines(lock));
+  return ExitCode.Ok;
+}
+
+function rowOf(lock: LockSummary): string[] {
+  const { holder } = lock;
+  return [
+    lock.name,
+    holder === null ? 'free' : 'held',
+    holder === null ? '-' : String(holder.token),
+    String(lock.waiters),
+    holder === null ? '' : (metadataText(holder.metadata) ?? ''),
+  ];
+}
+
+async function list(input: CommandInput): Promise<number> {
+  const options = readClusterOptions(input);
+  const prefix = input.words[0] ?? '';
+  const reading = { deadlineMs: options.timeoutMs, stale: input.flag('stale') };
+  const locks = await withClient(options, async (client) => {
+    const found: LockSummary[] = [];
+    for await (const lock of client.list(prefix, reading)) found.push(lock);
+    return found;
+  });
+  const rows = [['name', 'state', 'token', 'waiters', 'holder'], ...locks.map(rowOf)];
+  const lines = locks.length === 0 ? [] : formatTable(rows);
+  input.output.result({ locks: locks.map(summaryJson) }, lines);
+  return ExitCode.Ok;
+}
+
+export const getCommand: CommandSpec = {
+  path: ['get'],
+  summary: 'show who holds a lock and who waits for it',
+  details: 'A lock that nobody holds is shown as free; that is a success too.',
+  arguments: [{ name: 'NAME', summary: 'the lock', isRequired: true }],
+  options: [STALE_OPTION, ...CLUSTER_OPTIONS],
+  examples: [
+    { words: 'get jobs/nightly', says: 'holder, token, queue' },
+    { words: 'get jobs/nightly --json', says: 'the same for a script' },
+  ],
+  run: get,
+};
+
+export const listCommand: CommandSpec = {
+  path: ['ls'],
+  summary: 'list locks that are held or waited for, in byte order of their names',
+  arguments: [{ name: 'PREFIX', summary: 'only names that start with it', isRequired: false }],
+  options: [STALE_OPTION, ...CLUSTER_OPTIONS],
+  examples: [
+    { words: 'ls', says: 'every lock' },
+    { words: 'ls jobs/', says: 'the locks whose names start with jobs/' },
+  ],
+  run: list,
+};

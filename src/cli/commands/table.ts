@@ -1,0 +1,24 @@
+/**
+ * Every command of `holdfast`, in the order in which help and docs/CLI.md show them.
+ *
+ * Owns: the list. Never: a command. Used by: main.ts, test/unit/cli.
+ */
+import type { CommandSpec } from '../command.js';
+import { devCommand } from './dev.js';
+import { getCommand, listCommand } from './get.js';
+import { lockCommand } from './lock.js';
+import { serveCommand } from './serve.js';
+import { sessionCommands } from './session.js';
+import { statusCommand } from './status.js';
+import { transferCommand } from './transfer.js';
+
+export const COMMANDS: readonly CommandSpec[] = [
+  devCommand,
+  lockCommand,
+  getCommand,
+  listCommand,
+  statusCommand,
+  transferCommand,
+  ...sessionCommands,
+  serveCommand,
+];

@@ -1,0 +1,89 @@
+/**
+ * Plain requests to whoever leads, for commands that outlive no answer.
+ *
+ * Owns: finding the leader among the endpoints and trying again until the time-out, for work that
+ * may be repeated. Never: repeats what may have had an effect, unless the caller's request id or the
+ * operation itself makes that harmless. Used by: commands/session.ts, commands/transfer.ts.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { ErrorCode, HoldfastError } from '../client/errors.js';
+import { type Endpoint, formatEndpoint, parseEndpoint } from '../server/options.js';
+import { NodeCall } from './node-call.js';
+
+const RETRY_MS = 100;
+/** One node is given this long before the next is asked. */
+const NODE_TIMEOUT_MS = 2_000;
+
+const WORTH_ANOTHER_TRY: ReadonlySet<number> = new Set([
+  ErrorCode.NotLeader,
+  ErrorCode.NoQuorum,
+  ErrorCode.ShuttingDown,
+  ErrorCode.Overloaded,
+]);
+
+/** The address of the leader that a greeted node names, null when it names none or itself. */
+function leaderNamed(call: NodeCall): Endpoint | null {
+  const { greeting } = call;
+  if (greeting === null || greeting.leaderId === greeting.nodeId) return null;
+  const leader = greeting.members.find((member) => member.nodeId === greeting.leaderId);
+  return leader === undefined ? null : parseEndpoint('leader', leader.address);
+}
+
+function isLeader(call: NodeCall): boolean {
+  return call.greeting !== null && call.greeting.leaderId === call.greeting.nodeId;
+}
+
+/**
+ * Runs `work` on a connection to the leader, again after a leader change, until it succeeds.
+ *
+ * @param work may run several times; it must be harmless when an earlier run had its effect.
+ * @param timeoutMs for everything together. Rejects with the last refusal when it is over, and at
+ *   once with any other refusal than those that a new leader lifts.
+ */
+export async function withLeader<T>(
+  endpoints: readonly Endpoint[],
+  timeoutMs: number,
+  work: (call: NodeCall) => Promise<T>,
+): Promise<T> {
+  const started = performance.now();
+  const leftMs = (): number => timeoutMs - (performance.now() - started);
+  let lastError = new HoldfastError(ErrorCode.NoQuorum, { message: 'no endpoint answered' });
+  while (leftMs() > 0) {
+    const candidates = [...endpoints];
+    const asked = new Set<string>();
+    for (let next = candidates.shift(); next !== undefined; next = candidates.shift()) {
+      const address = formatEndpoint(next);
+      if (asked.has(address) || leftMs() <= 0) continue;
+      asked.add(address);
+      try {
+        const result = await tryNode(next, Math.min(leftMs(), NODE_TIMEOUT_MS), work);
+        if (result.kind === 'done') return result.value;
+        if (result.leader !== null) candidates.unshift(result.leader);
+      } catch (error) {
+        if (!(error instanceof HoldfastError)) throw error;
+        if (!WORTH_ANOTHER_TRY.has(error.number)) throw error;
+        lastError = error;
+      }
+    }
+    await delay(Math.max(0, Math.min(RETRY_MS, leftMs())));
+  }
+  throw lastError;
+}
+
+type Attempt<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'elsewhere'; readonly leader: Endpoint | null };
+
+async function tryNode<T>(
+  endpoint: Endpoint,
+  timeoutMs: number,
+  work: (call: NodeCall) => Promise<T>,
+): Promise<Attempt<T>> {
+  const call = await NodeCall.open(endpoint, Math.max(1, timeoutMs));
+  try {
+    if (!isLeader(call)) return { kind: 'elsewhere', leader: leaderNamed(call) };
+    return { kind: 'done', value: await work(call) };
+  } finally {
+    call.close();
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * One node, put together: log, peer port, founding, replica, client port.
+ *
+ * Owns: the order in which the parts start and stop, and the wires between them. Never: what a part
+ * does. The peer port opens before founding, since founding happens on it; the client port opens
+ * last, when the replica can answer. Used by: server/main.ts.
+ */
+import { randomBytes, randomInt } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { OPERATION_VERSION, PRINCIPAL_BUILT_IN } from '../core/locks/command.js';
+import { MonotonicClock } from '../io/clock.js';
+import { SystemEntropy } from '../io/entropy.js';
+import { type OpenedLogPort, openLog } from '../io/log/log.js';
+import { PeerLinks } from '../io/peers/peer-links.js';
+import { PeerServer } from '../io/peers/peer-server.js';
+import { TcpServer } from '../io/tcp-server.js';
+import { TurnScheduler } from '../io/turn.js';
+import { TICK_MS } from '../limits.js';
+import type { Logger } from '../observe/logger.js';
+import { Replica } from '../replica/replica.js';
+import { encodeFounding, type FoundingRecord } from '../wire/founding.js';
+import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
+import { PeerFounding, readRecord } from './founding-peers.js';
+import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
+
+/** A leader that is told to end gets this long to hand over before its clients are let go. */
+const HAND_OVER_MS_MAX = 2_000;
+const HAND_OVER_LOOK_MS = 10;
+const SEED_MAX = 2 ** 31;
+
+export interface RunningNode {
+  /** 16 bytes. */
+  readonly clusterId: Uint8Array;
+  /** Hands leadership over, ends connections, closes the log. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Parts that are open, closed in the reverse order. */
+class OpenParts {
+  private readonly closers: (() => Promise<void> | void)[] = [];
+
+  add(close: () => Promise<void> | void): void {
+    this.closers.push(close);
+  }
+
+  async close(): Promise<void> {
+    for (let close = this.closers.pop(); close !== undefined; close = this.closers.pop()) {
+      await close();
+    }
+  }
+}
+
+/**
+ * Starts a node; resolves when it serves clients. Rejects with LogError, FoundingRefused, the
+ * system's error of a port, or the reason of `stop`; what was opened is closed again.
+ */
+export async function startNode(
+  options: ServeOptions,
+  logger: Logger,
+  stop: AbortSignal,
+): Promise<RunningNode> {
+  const parts = new OpenParts();
+  try {
+    const opened = await openNodeLog(options, logger);
+    parts.add(() => opened.log.close());
+    const { founding, server } = await openPeerPort(options, opened, logger, stop);
+    parts.add(() => server.close());
+    const record = await founding.run();
+    stop.throwIfAborted();
+    const node = new Node(options, opened, record, server, logger);
+    parts.add(() => node.close());
+    await node.open();
+    return { clusterId: record.clusterId, close: () => parts.close() };
+  } catch (error) {
+    await parts.close();
+    throw error;
+  }
+}
+
+function openNodeLog(options: ServeOptions, logger: Logger): Promise<OpenedLogPort> {
+  return openLog({
+    folder: options.dataFolder,
+    nodeId: options.nodeId,
+    onFatal: (reason) => logger.fatal({ reason }, 'the log has failed; this node ends'),
+    onNote: (text) => logger.info({}, text),
+  });
+}
+
+/** Opens the peer port, on which this node is asked who it is, and prepares its founding. */
+async function openPeerPort(
+  options: ServeOptions,
+  opened: OpenedLogPort,
+  logger: Logger,
+  stop: AbortSignal,
+): Promise<{ founding: Founding; server: PeerServer }> {
+  const { log, identity } = opened;
+  const store: FoundingStore = {
+    nodeId: options.nodeId,
+    diskId: identity.diskId,
+    record: identity.founding === null ? null : readRecord(identity.founding),
+    store: (record) => log.storeFounding(encodeFounding(record)),
+  };
+  const founding = new Founding(store, new PeerFounding(), {
+    members: options.members,
+    bootstrap: options.bootstrap,
+    settings: options.settings,
+    drawClusterId: () => randomBytes(16),
+    pause: (ms) => delay(ms, undefined, { signal: stop }),
+    logger,
+  });
+  const server = new PeerServer({
+    ...options.peer,
+    nodeId: options.nodeId,
+    founding: {
+      identity: () => {
+        const { record } = founding;
+        const { nodeId } = options;
+        return { nodeId, diskId: identity.diskId, founding: record && encodeFounding(record) };
+      },
+      accept: (bytes) => founding.accept(readRecord(bytes)),
+    },
+    onNote: (text) => logger.warn({}, text),
+  });
+  await server.listen();
+  return { founding, server };
+}
+
+/** The addresses of the founded members, by node id. */
+function joinAddresses(record: FoundingRecord, options: ServeOptions): MemberAddress[] {
+  return record.members.map(({ nodeId }) => {
+    const address = options.members.find((member) => member.nodeId === nodeId);
+    if (address !== undefined) return address;
+    throw new FoundingRefused(`Node ${nodeId} is a member and --peers does not name it.`);
+  });
+}
+
+/** The parts of a founded node and the wires between them. */
+class Node {
+  private readonly replica: Replica;
+  private readonly turn = new TurnScheduler(() => this.replica.turn());
+  private readonly links: PeerLinks;
+  private readonly clients: TcpServer;
+  private ticker: NodeJS.Timeout | null = null;
+  private readonly nodeId: number;
+
+  constructor(
+    options: ServeOptions,
+    opened: OpenedLogPort,
+    record: FoundingRecord,
+    server: PeerServer,
+    logger: Logger,
+  ) {
+    const { nodeId } = options;
+    this.nodeId = nodeId;
+    const { clusterId, settings } = record;
+    const addresses = joinAddresses(record, options);
+    this.links = new PeerLinks({
+      nodeId,
+      diskId: opened.identity.diskId,
+      clusterId,
+      featureLevel: OPERATION_VERSION,
+      members: record.members.map((member, at) => ({ ...member, ...addresses[at]!.peer })),
+      server,
+      onMessage: (message) => this.replica.onMessage(message),
+      onPeerState: (peer, isUp) => logger.info({ peer, isUp }, isUp ? 'peer up' : 'peer down'),
+      onNote: (text) => logger.warn({}, text),
+    });
+    this.replica = new Replica({
+      shard: 0,
+      nodeId,
+      clusterId,
+      members: addresses.map((member) => ({
+        nodeId: member.nodeId,
+        client: formatEndpoint(member.client),
+      })),
+      settings,
+      featureLevel: OPERATION_VERSION,
+      seed: randomInt(SEED_MAX),
+      log: opened.log,
+      logState: opened.state,
+      peers: this.links,
+      clock: new MonotonicClock(),
+      entropy: new SystemEntropy(),
+      turn: this.turn,
+    });
+    opened.log.setEvents(this.replica);
+    this.clients = new TcpServer({
+      ...options.client,
+      principal: PRINCIPAL_BUILT_IN,
+      handlers: {
+        onOpen: (connection) => this.replica.connectionOpened(connection),
+        onFrame: (connection, bytes, start, end) =>
+          this.replica.receive(connection, bytes, start, end),
+        onClose: (connection) => this.replica.connectionClosed(connection),
+      },
+    });
+  }
+
+  async open(): Promise<void> {
+    await this.clients.listen();
+    this.links.start();
+    this.ticker = setInterval(() => this.replica.onTick(), TICK_MS);
+    this.turn.soon();
+  }
+
+  async close(): Promise<void> {
+    if (this.ticker !== null) await this.handOver();
+    await this.clients.close();
+    if (this.ticker !== null) clearInterval(this.ticker);
+    this.turn.close();
+    this.links.close();
+  }
+
+  /** Lets another node lead before this one goes, so that clients see no election time-out. */
+  private async handOver(): Promise<void> {
+    this.replica.beginShutdown();
+    const started = performance.now();
+    while (this.replica.leaderId === this.nodeId) {
+      if (performance.now() - started > HAND_OVER_MS_MAX) return;
+      await delay(HAND_OVER_LOOK_MS);
+    }
+  }
+}
