@@ -1,0 +1,317 @@
+/**
+ * The client: connect to a cluster, acquire locks, hold them safely.
+ *
+ * Owns: the sessions and leases that are open, and their end at close(). Never: the protocol; it
+ * asks the road to the leader (leader.ts). One client serves a whole process: its requests of one
+ * turn share a frame. Made by: connect.ts. Used by: programs.
+ */
+import { acquire } from './acquire.js';
+import { CLOSE_DEADLINE_DEFAULT_MS } from './bounds.js';
+import type { Counters } from './counters.js';
+import { clientClosed, ErrorCode, HoldfastError, suppress } from './errors.js';
+import { Lease } from './lease.js';
+import { inByteOrder, LeaseSet } from './lease-set.js';
+import type { LockSummary, LockView, LookupView } from './lock-view.js';
+import {
+  type AcquireOptions,
+  type AcquirePlan,
+  type CallOptions,
+  checkDeadline,
+  planAcquire,
+} from './options.js';
+import type { Ownership } from './ownership.js';
+import type { Parts } from './parts.js';
+import type { Presence } from './presence.js';
+import {
+  type GetOptions,
+  type ListOptions,
+  Reads,
+  type RequestName,
+  type TokenCheck,
+} from './reads.js';
+import { Reentrancy } from './reentrancy.js';
+import type { Member } from './reply.js';
+import { Session, type SessionOptions } from './session.js';
+import { Sessions } from './sessions.js';
+
+/** What work under a lock is given. */
+export type Work<Result> = (lease: Lease) => Result | Promise<Result>;
+
+/** How to acquire several locks one after the other. */
+export type InOrderOptions = Omit<
+  AcquireOptions,
+  'waitMs' | 'requestId' | 'expectedRevision' | 'notAfterMs' | 'reentrant'
+>;
+
+/** How to release what a client holds when it is closed. */
+export interface CloseOptions {
+  /** Milliseconds to wait for the cluster, 1 … 60,000; default 2,000. */
+  readonly deadlineMs?: number;
+}
+
+/**
+ * A connected client. Every promise it gives settles by its deadline, and every failure is a
+ * HoldfastError with a stable `code`. Close it, or the process stays alive.
+ *
+ * @example
+ * const client = await connect({ endpoints: ['127.0.0.1:7401', '127.0.0.1:7402'] });
+ * await client.withLock('reports/daily', { ttlMs: 30_000 }, async (lease) => {
+ *   await writeReport({ fencingToken: lease.token, signal: lease.signal });
+ * });
+ * await client.close();
+ */
+export class Client implements AsyncDisposable {
+  readonly #parts: Parts;
+  readonly #sessions: Sessions;
+  readonly #reads: Reads;
+  readonly #reentrancy = new Reentrancy();
+  readonly #alone = new Set<Ownership>();
+  #close: Promise<void> | undefined;
+
+  /** Programs call connect. */
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#sessions = new Sessions(parts);
+    this.#reads = new Reads(parts.leader);
+  }
+
+  /** Counts of what happened in this client and was nobody's error. Read only. */
+  get counters(): Readonly<Counters> {
+    return this.#parts.ambient.counters;
+  }
+
+  /**
+   * Acquires a lock, waiting up to `waitMs` (default 10,000) in the order of the queue.
+   * The lease is kept alive until it is released or lost.
+   * Rejects LOCK_BUSY (waitMs 0; `details.holder`), WAIT_TIMEOUT, CANCELLED, CONFLICT, LIMIT,
+   * BAD_REQUEST, SESSION_EXPIRED, OVERLOADED, NO_QUORUM, UNKNOWN_OUTCOME or DEADLINE_PASSED.
+   *
+   * @example
+   * await using lease = await client.acquire('shards/7', { ttlMs: 10_000, waitMs: 60_000 });
+   */
+  async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    const plan = planAcquire(name, options);
+    const entered = options.reentrant === true ? this.#reentrancy.held(name) : undefined;
+    if (entered !== undefined) return this.#enterAgain(entered, plan);
+    return this.#lease(await this.#own(plan, options.session), plan);
+  }
+
+  /**
+   * Tries once: the lease, or null when somebody holds the lock or waits for it. Everything else
+   * that acquire rejects with is rejected here too.
+   */
+  async tryAcquire(name: string, options: AcquireOptions = {}): Promise<Lease | null> {
+    try {
+      return await this.acquire(name, { ...options, waitMs: 0 });
+    } catch (error) {
+      if (error instanceof HoldfastError && error.number === ErrorCode.LockBusy) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Runs `work` under a lock and gives the lock back, whatever happens. An error of the work is
+   * thrown as it is; a failed release is added to its `suppressed` and counted. When the lease was
+   * lost before the work ended, rejects LEASE_EXPIRED (or why it was lost) with the work's result
+   * in `details.value`. When only the release fails, the result stands: the release is repeated in
+   * the background and counted. Rejects before the work as acquire does.
+   *
+   * @example
+   * const rows = await client.withLock('tables/users', {}, (lease) => migrate(lease.token));
+   */
+  async withLock<Result>(
+    name: string,
+    options: AcquireOptions,
+    work: Work<Result>,
+  ): Promise<Result> {
+    const plan = planAcquire(name, options);
+    const entered = options.reentrant === true ? this.#reentrancy.held(name) : undefined;
+    const ownership = entered ?? (await this.#own(plan, options.session));
+    const lease =
+      entered === undefined ? this.#lease(ownership, plan) : this.#enterAgain(entered, plan);
+    let value: Result;
+    try {
+      value = await this.#reentrancy.run(ownership, () => work(lease));
+    } catch (error) {
+      const failure = await lease.dispose();
+      if (failure !== undefined) suppress(error, failure);
+      throw error;
+    }
+    const lost = ownership.hold.state === 'lost' ? ownership.hold.error : undefined;
+    await lease.dispose();
+    if (lost !== undefined) throw lostDuring(name, lost, value);
+    return value;
+  }
+
+  /**
+   * Acquires several locks one after the other, in the order of the names' bytes, so that no two
+   * callers wait for each other in a circle. `deadlineMs` (1 … 60,000, default 10,000) bounds it all.
+   * When one cannot be had, the others are given back and its error is thrown.
+   *
+   * @example
+   * await using both = await client.acquireInOrder(['accounts/7', 'accounts/3'], {});
+   */
+  async acquireInOrder(names: readonly string[], options: InOrderOptions = {}): Promise<LeaseSet> {
+    const { clock } = this.#parts.ambient;
+    const untilMs = clock.nowMs() + checkDeadline(options.deadlineMs);
+    const leases: Lease[] = [];
+    try {
+      for (const name of inByteOrder(names)) {
+        const leftMs = Math.max(1, Math.floor(untilMs - clock.nowMs()));
+        const times = { deadlineMs: leftMs, waitMs: leftMs };
+        leases.push(await this.acquire(name, { ...options, ...times }));
+      }
+      return new LeaseSet(leases);
+    } catch (error) {
+      for (const lease of leases.reverse()) {
+        const failure = await lease.dispose();
+        if (failure !== undefined) suppress(error, failure);
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Opens a session of its own: for leases that shall live and end together, or for presence alone.
+   * Rejects BAD_REQUEST `ttl_ms`, LIMIT, OVERLOADED, NO_QUORUM, UNKNOWN_OUTCOME, DEADLINE_PASSED.
+   *
+   * @example
+   * const session = await client.openSession({ ttlMs: 15_000 });
+   * const lease = await client.acquire('shards/7', { session });
+   */
+  async openSession(options: SessionOptions = {}): Promise<Session> {
+    this.#checkOpen();
+    return new Session(await this.#sessions.open(options), this.#parts.ambient.counters);
+  }
+
+  /** Reads one lock: holder, queue, revision. Linearizable unless `stale`. */
+  get(name: string, options: GetOptions = {}): Promise<LockView> {
+    return this.#reads.get(name, options);
+  }
+
+  /**
+   * Lists locks that are held or waited for, whose names start with `prefix`, in byte order. Each
+   * page is linearizable by itself. `deadlineMs` bounds each page.
+   *
+   * @example
+   * for await (const lock of client.list('shards/')) console.log(lock.name, lock.holder?.token);
+   */
+  list(prefix = '', options: ListOptions = {}): AsyncIterable<LockSummary> {
+    return this.#reads.list(prefix, options);
+  }
+
+  /** What became of a request id: done with its result, queued, unknown or forgotten. */
+  lookup(request: RequestName, options: CallOptions = {}): Promise<LookupView> {
+    return this.#reads.lookup(request, options);
+  }
+
+  /** Whether `token` is that of the lock's present holder. Linearizable. */
+  check(name: string, token: number, options: CallOptions = {}): Promise<TokenCheck> {
+    return this.#reads.check(name, token, options);
+  }
+
+  /** What the asked node says of itself: role, term, leader, indexes, counts (docs/PROTOCOL.md). */
+  status(options: CallOptions = {}): Promise<Readonly<Record<string, unknown>>> {
+    return this.#reads.status(options);
+  }
+
+  /** The nodes of the cluster with their client addresses and roles. */
+  members(options: CallOptions = {}): Promise<Member[]> {
+    return this.#reads.members(options);
+  }
+
+  /** Resolves when a node has answered. */
+  ping(options: CallOptions = {}): Promise<void> {
+    return this.#reads.ping(options);
+  }
+
+  /** Asks the leader to hand leadership to a node. Rejects BAD_REQUEST `node_id`. */
+  transferLeadership(nodeId: number, options: CallOptions = {}): Promise<void> {
+    return this.#reads.transfer(nodeId, options);
+  }
+
+  /**
+   * Ends every call with SHUTTING_DOWN, gives back every lease and session, then disconnects. Signals
+   * of leases that are still held abort. Idempotent; never rejects. What the cluster did not confirm
+   * in time ends by its TTL and is counted in releaseFailures.
+   */
+  close(options: CloseOptions = {}): Promise<void> {
+    this.#close ??= this.#closeOnce(options.deadlineMs ?? CLOSE_DEADLINE_DEFAULT_MS);
+    return this.#close;
+  }
+
+  /** close() for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#close !== undefined) throw clientClosed('none');
+  }
+
+  /** The session that a caller named: absent, the shared one; null, none. */
+  async #presenceFor(
+    plan: AcquirePlan,
+    session: Session | null | undefined,
+  ): Promise<Presence | null> {
+    if (session === null) return null;
+    if (session !== undefined) return Session.presenceOf(session);
+    return this.#sessions.shared(plan.ttlMs, plan.deadlineMs, plan.signal);
+  }
+
+  async #own(plan: AcquirePlan, session: Session | null | undefined): Promise<Ownership> {
+    this.#checkOpen();
+    const presence = await this.#presenceFor(plan, session);
+    this.#checkOpen();
+    const ownership = await acquire(this.#parts, plan, presence);
+    if (this.#close !== undefined) {
+      ownership.abandon(clientClosed('unknown'));
+      throw clientClosed('unknown');
+    }
+    if (presence === null) this.#keepAlone(ownership);
+    return ownership;
+  }
+
+  #keepAlone(ownership: Ownership): void {
+    this.#alone.add(ownership);
+    ownership.onEnd(() => this.#alone.delete(ownership));
+  }
+
+  #lease(ownership: Ownership, plan: AcquirePlan): Lease {
+    return new Lease(ownership, this.#parts.ambient.counters, plan.deadlineMs);
+  }
+
+  /** A hold that was lost is not entered again. */
+  #enterAgain(ownership: Ownership, plan: AcquirePlan): Lease {
+    const { hold } = ownership;
+    if (hold.isLive) return this.#lease(ownership, plan);
+    throw hold.error ?? new HoldfastError(ErrorCode.LeaseExpired, { outcome: 'none' });
+  }
+
+  async #closeOnce(deadlineMs: number): Promise<void> {
+    const { leader, debts, ambient } = this.#parts;
+    debts.close();
+    leader.failAll();
+    const error = clientClosed('applied');
+    const releases = [...this.#alone].map(async (ownership) => {
+      const released = ownership.release(deadlineMs);
+      ownership.abandon(error);
+      await released;
+    });
+    const results = await Promise.allSettled([...releases, ...this.#sessions.closeAll(deadlineMs)]);
+    for (const result of results) {
+      if (result.status === 'rejected') ambient.counters.releaseFailures += 1;
+    }
+    leader.close();
+    ambient.close();
+  }
+}
+
+function lostDuring(name: string, lost: HoldfastError, value: unknown): HoldfastError {
+  return new HoldfastError(lost.number, {
+    message: `the lease of ${name} was lost before the work under it ended: ${lost.message}`,
+    outcome: 'unknown',
+    details: { ...lost.details, value },
+    cause: lost,
+  });
+}

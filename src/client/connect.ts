@@ -1,0 +1,70 @@
+/**
+ * How a client comes to be: addresses in, a connected client out.
+ *
+ * Owns: the options of a connection and the composition of a client's parts. Never: tries longer
+ * than its deadline; a client that found no leader in time is closed again. Used by: programs, and
+ * by tests with a clock and a transport of their own (connectWith).
+ */
+import { Ambient } from './ambient.js';
+import { Client } from './client.js';
+import { type Clock, SystemClock } from './clock.js';
+import { Debts } from './debts.js';
+import { badRequest } from './errors.js';
+import { Leader } from './leader.js';
+import { checkDeadline } from './options.js';
+import { dialTcp } from './tcp.js';
+import { type Dial, type Endpoint, parseEndpoint } from './transport.js';
+
+/** Where the cluster is. */
+export interface ConnectOptions {
+  /** Client addresses of some or all nodes, `host:port`. The others are learnt from them. */
+  readonly endpoints: readonly string[];
+  /** Shown beside the connection, for people. */
+  readonly clientName?: string;
+  /** Milliseconds to find the leader, 1 … 60,000; default 10,000. */
+  readonly deadlineMs?: number;
+}
+
+/** What a client stands on. */
+export interface Ground {
+  readonly clock: Clock;
+  readonly dial: Dial;
+}
+
+function endpointsOf(texts: readonly string[]): Endpoint[] {
+  if (texts.length === 0) throw badRequest('endpoints', 'endpoints is empty, wanted host:port');
+  return texts.map((text) => {
+    const endpoint = parseEndpoint(text);
+    if (endpoint !== null) return endpoint;
+    throw badRequest('endpoints', `endpoint is ${JSON.stringify(text)}, wanted host:port`);
+  });
+}
+
+/**
+ * Connects to a cluster and resolves when its leader was found.
+ * Rejects BAD_REQUEST `endpoints`, NO_QUORUM when no node led within the deadline, UNAUTHENTICATED
+ * or UNSUPPORTED_VERSION when every node refused the client.
+ *
+ * @example
+ * const client = await connect({ endpoints: ['127.0.0.1:7401', '127.0.0.1:7402'] });
+ */
+export function connect(options: ConnectOptions): Promise<Client> {
+  return connectWith(options, { clock: new SystemClock(), dial: dialTcp });
+}
+
+/** connect() on another ground: tests control the time and the wire. */
+export async function connectWith(options: ConnectOptions, ground: Ground): Promise<Client> {
+  const endpoints = endpointsOf(options.endpoints);
+  const deadlineMs = checkDeadline(options.deadlineMs);
+  const ambient = new Ambient(ground.clock);
+  const clientName = options.clientName ?? 'holdfast-client';
+  const leader = new Leader(ambient, { dial: ground.dial, endpoints, clientName });
+  const client = new Client({ ambient, leader, debts: new Debts(ambient, leader) });
+  try {
+    await leader.reach(deadlineMs);
+    return client;
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}

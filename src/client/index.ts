@@ -1,0 +1,33 @@
+/**
+ * The public entry: `import { connect } from 'holdfast'`.
+ *
+ * Owns: which names are public. Never: code. The only barrel of the project.
+ * Used by: programs, the CLI, guards and the dashboard.
+ */
+export { Client, type CloseOptions, type InOrderOptions, type Work } from './client.js';
+export { type ConnectOptions, connect } from './connect.js';
+export type { Counters } from './counters.js';
+export {
+  type ErrorDetails,
+  type Holder,
+  HoldfastError,
+  isHoldfastError,
+  type LeaseEnd,
+  type ReleasedGrant,
+} from './errors.js';
+export type { HoldState as LeaseState } from './hold.js';
+export { Lease, type Released } from './lease.js';
+export { LeaseSet } from './lease-set.js';
+export type {
+  GrantView,
+  HolderView,
+  LockSummary,
+  LockView,
+  LookupView,
+  WaiterView,
+} from './lock-view.js';
+export type { AcquireOptions, CallOptions } from './options.js';
+export type { RenewOptions } from './ownership.js';
+export type { GetOptions, ListOptions, RequestName, TokenCheck } from './reads.js';
+export type { Member } from './reply.js';
+export { Session, type SessionOptions, type SessionState } from './session.js';
