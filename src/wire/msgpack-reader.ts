@@ -144,8 +144,8 @@ export function booleanAt(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * Position after the value at `at`, whatever its type, or INVALID when it is cut off, uses the
- * one unassigned lead byte, or nests arrays and maps more than `depth` levels deep. The work is
+ * Position after the value at `at`, or INVALID when it is cut off, is an extension type or the one
+ * unassigned lead byte, or nests arrays and maps more than `depth` levels deep. The work is
  * bounded by the bytes passed over, never by a claimed count or length.
  */
 export function skipAt(bytes: Uint8Array, at: number, end: number, depth: number): number {
@@ -193,20 +193,7 @@ function skipWideAt(bytes: Uint8Array, at: number, end: number, depth: number): 
     const claimed = size === 3 ? (bytes[at + 1]! << 8) | bytes[at + 2]! : u32At(bytes, at + 1);
     return skipElements(bytes, at + size, end, lead >= 0xde ? claimed * 2 : claimed, depth);
   }
-  if (lead <= 0xc3) return lead === 0xc1 ? INVALID : at + 1;
   if (lead === 0xca) return boundedBy(end, at + 5);
   if (lead === 0xcb) return boundedBy(end, at + 9);
-  return skipExtensionAt(bytes, at, end);
-}
-
-/** Extension types are passed over here; no field of ours takes one. */
-function skipExtensionAt(bytes: Uint8Array, at: number, end: number): number {
-  const lead = bytes[at]!;
-  if (lead >= 0xd4 && lead <= 0xd8) return boundedBy(end, at + 2 + (1 << (lead - 0xd4)));
-  const size = 1 << (lead - 0xc7);
-  if (at + 1 + size > end) return INVALID;
-  let length = bytes[at + 1]!;
-  if (size === 2) length = (length << 8) | bytes[at + 2]!;
-  if (size === 4) length = u32At(bytes, at + 1);
-  return boundedBy(end, at + 2 + size + length);
+  return lead <= 0xc3 && lead !== 0xc1 ? at + 1 : INVALID;
 }

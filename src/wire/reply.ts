@@ -6,6 +6,7 @@
  */
 import { CommandKind } from '../core/locks/command.js';
 import { type Outcome, OutcomeCode } from '../core/locks/outcome.js';
+import type { LookupState } from '../core/locks/readings.js';
 import { ERROR_CODE_MIN, ErrorCode } from './errors.js';
 import {
   HEADER_BYTES_MAX,
@@ -219,9 +220,6 @@ export function encodeFields(
   out.length = putBoolean(out.bytes, at, false);
   for (const field of fields) writeValue(out, field);
 }
-
-/** What a lookup found out about a request id. */
-export type LookupState = 'done' | 'queued' | 'unknown' | 'forgotten';
 
 /**
  * Appends the reply to a lookup: state, then for done and queued the stored reply as an array
