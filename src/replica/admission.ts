@@ -50,7 +50,7 @@ export function admitFrame(
     }
   }
   if (frame.fault !== 0) {
-    state.counters.protocolFaults += 1;
+    state.counters.protocol_faults += 1;
     replyRefusal(state, connection, 0, frame.fault, 'send whole frames of version 1');
     return false;
   }
@@ -121,11 +121,7 @@ function admitOperation(
 }
 
 /** A node that cannot take operations says why, and who can. */
-function refuseNotServing(
-  state: ReplicaState,
-  connection: Connection,
-  correlation: number,
-): void {
+function refuseNotServing(state: ReplicaState, connection: Connection, correlation: number): void {
   const { raft } = state;
   if (state.isShuttingDown) {
     replyRefusal(state, connection, correlation, ErrorCode.ShuttingDown);

@@ -76,8 +76,8 @@ function applyEntry(state: ReplicaState, entry: Entry): number {
   machine.endEntry();
   if (callers !== null) state.pending.give(callers);
   state.appliedIndex = entry.index;
-  counters.appliedEntries += 1;
-  counters.appliedOperations += position;
+  counters.applied_entries += 1;
+  counters.applied_operations += position;
   return position;
 }
 

@@ -4,8 +4,9 @@
  * Owns: when a batch is closed, its stamp and its random bits, and its callers until they are
  * known by (index, term). Never: a disk or a socket. Called by: admission (full), turn (due).
  */
-import { EntryKind } from '../core/raft/message.js';
+
 import { assert } from '../collections/assert.js';
+import { EntryKind } from '../core/raft/message.js';
 import {
   BATCH_BYTES_MAX,
   BATCH_OPERATIONS_MAX,
@@ -68,8 +69,8 @@ function propose(state: ReplicaState, kind: EntryKind): void {
   const index = raft.propose(kind, data);
   assert(index > 0, 'propose: this node leads');
   state.lastProposedUs = state.nowUs;
-  state.counters.proposedEntries += 1;
-  state.counters.proposedOperations += operations;
+  state.counters.proposed_entries += 1;
+  state.counters.proposed_operations += operations;
   if (operations === 0) return;
   state.open.index = index;
   state.open.term = raft.term;

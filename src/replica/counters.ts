@@ -5,19 +5,19 @@
  * Used by: the rules in this folder.
  */
 export class Counters {
-  proposedEntries = 0;
-  proposedOperations = 0;
-  appliedEntries = 0;
-  appliedOperations = 0;
+  proposed_entries = 0;
+  proposed_operations = 0;
+  applied_entries = 0;
+  applied_operations = 0;
   replies = 0;
   refusals = 0;
-  unknownOutcomes = 0;
+  unknown_outcomes = 0;
   /** Named requests that were answered from a stored result. */
   duplicates = 0;
   appends = 0;
   elections = 0;
-  stepDowns = 0;
-  readRounds = 0;
+  step_downs = 0;
+  read_rounds = 0;
   reads = 0;
-  protocolFaults = 0;
+  protocol_faults = 0;
 }

@@ -10,13 +10,13 @@ import { FRAME_BYTES_MAX, PENDING_READS_MAX } from '../limits.js';
 import { ErrorCode } from '../wire/errors.js';
 import { faultCode, faultField } from '../wire/fault.js';
 import { FRAME_VERSION } from '../wire/frame.js';
-import type { PackValue } from '../wire/msgpack-writer.js';
 import { decodeQuery, Query } from '../wire/query.js';
+import { encodeHello, encodeMembers, encodePong, encodeStatus } from '../wire/query-reply.js';
 import type { Connection } from './connection.js';
 import { answerRead } from './reads.js';
-import { replyFields, replyNotLeader, replyRefusal } from './replies.js';
+import { finishReply, replyNotLeader, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
-import { statusFields } from './status.js';
+import { memberRows, readStatus } from './status.js';
 
 const RETRY_OVERLOADED_MS = 50;
 
@@ -41,25 +41,24 @@ export function admitQuery(
       greet(state, connection, correlation, query.version);
       return;
     case CommandKind.Ping:
-      replyFields(state, connection, correlation, []);
+      encodePong(connection.beginItem(), correlation, state.machine.now);
+      finishReply(state, connection);
       return;
     case CommandKind.Members:
-      replyFields(state, connection, correlation, [memberRows(state)]);
+      encodeMembers(connection.beginItem(), correlation, state.raft.leaderId, memberRows(state));
+      finishReply(state, connection);
       return;
     case CommandKind.Status:
-      replyFields(state, connection, correlation, [statusFields(state)]);
+      encodeStatus(connection.beginItem(), correlation, readStatus(state));
+      finishReply(state, connection);
       return;
     case CommandKind.Transfer:
       transfer(state, connection, correlation, query.nodeId);
       return;
-    case CommandKind.Get:
-    case CommandKind.List:
-      if (query.stale) answerRead(state, { connection, correlation, query, deadlineUs });
-      else file(state, connection, correlation, query, deadlineUs);
-      return;
     default:
-      file(state, connection, correlation, query, deadlineUs);
   }
+  if (query.stale) answerRead(state, { connection, correlation, query, deadlineUs });
+  else file(state, connection, correlation, query, deadlineUs);
 }
 
 function file(
@@ -89,25 +88,17 @@ function greet(
     return;
   }
   connection.greeted = true;
-  replyFields(state, connection, correlation, [
-    FRAME_VERSION,
-    options.featureLevel,
-    options.nodeId,
-    raft.leaderId,
-    1,
-    options.clusterId,
-    FRAME_BYTES_MAX,
-    memberRows(state),
-  ]);
-}
-
-function memberRows(state: ReplicaState): PackValue[] {
-  const { raft, options } = state;
-  return options.members.map((member) => {
-    const isLeader = member.nodeId === raft.leaderId;
-    const role = isLeader ? 'leader' : member.isLearner === true ? 'learner' : 'follower';
-    return [member.nodeId, member.client, role];
+  encodeHello(connection.beginItem(), correlation, {
+    version: FRAME_VERSION,
+    featureLevel: options.featureLevel,
+    nodeId: options.nodeId,
+    leaderId: raft.leaderId,
+    shardCount: 1,
+    clusterId: options.clusterId,
+    frameBytesMax: FRAME_BYTES_MAX,
+    members: memberRows(state),
   });
+  finishReply(state, connection);
 }
 
 function transfer(
@@ -122,7 +113,8 @@ function transfer(
     replyRefusal(state, connection, correlation, code, 'name a voter', -1, 'node_id');
   } else if (raft.transfer(nodeId)) {
     options.turn.soon();
-    replyFields(state, connection, correlation, [nodeId]);
+    encodePong(connection.beginItem(), correlation, state.machine.now);
+    finishReply(state, connection);
   } else {
     replyNotLeader(state, connection, correlation);
   }

@@ -5,19 +5,20 @@
  * leadership, a wall clock. Called by: turn, queries (stale reads), upkeep (deadlines).
  */
 import { CommandKind, RequestKind } from '../core/locks/command.js';
-import { OutcomeCode } from '../core/locks/outcome.js';
 import type { SessionReading } from '../core/locks/lock-machine.js';
-import type {
-  HolderReading,
-  LockReading,
-  LookupState,
-  WaiterReading,
-} from '../core/locks/readings.js';
+import { OutcomeCode } from '../core/locks/outcome.js';
+import type { LookupState } from '../core/locks/readings.js';
 import { GET_WAITERS_MAX } from '../limits.js';
-import type { PackValue } from '../wire/msgpack-writer.js';
+import {
+  encodeAttached,
+  encodeCheck,
+  encodeLock,
+  encodeLockPage,
+  type ReadPoint,
+} from '../wire/query-reply.js';
 import { encodeLookup } from '../wire/reply.js';
 import type { PendingRead } from './pending-reads.js';
-import { markDirty, onAnswered, replyFields, replyRefusal } from './replies.js';
+import { finishReply, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
 
 const US_PER_MS = 1_000;
@@ -26,7 +27,7 @@ const US_PER_MS = 1_000;
 export function beginReadRound(state: ReplicaState): void {
   const { reads, raft } = state;
   if (reads.gathered.length === 0 || raft.leaderId === 0) return;
-  state.counters.readRounds += 1;
+  state.counters.read_rounds += 1;
   raft.readIndex(reads.begin(state.nowUs));
 }
 
@@ -44,7 +45,7 @@ export function answerRead(state: ReplicaState, read: PendingRead): void {
   switch (query.kind) {
     case CommandKind.Get:
       if (query.atLeastRevision > state.machine.revision) state.reads.postpone(read);
-      else answerGet(state, read, query.name);
+      else answerGet(state, read);
       return;
     case CommandKind.List:
       answerList(state, read);
@@ -53,7 +54,7 @@ export function answerRead(state: ReplicaState, read: PendingRead): void {
       answerLookup(state, read);
       return;
     case CommandKind.Check:
-      answerCheck(state, read, query.name, query.token);
+      answerCheck(state, read);
       return;
     case CommandKind.SessionAttach:
       answerAttach(state, read);
@@ -63,56 +64,31 @@ export function answerRead(state: ReplicaState, read: PendingRead): void {
   }
 }
 
-/** Ms since this node last learnt a commit index: how old what it shows may be. */
-function ageMs(state: ReplicaState): number {
-  const nowUs = state.options.clock.nowUs();
-  return Math.max(0, Math.round((nowUs - state.lastCommitUs) / US_PER_MS));
+function readPoint(state: ReplicaState, isStale: boolean): ReadPoint {
+  const { machine } = state;
+  const sinceUs = state.options.clock.nowUs() - state.lastCommitUs;
+  return {
+    clusterTime: machine.now,
+    revision: machine.revision,
+    appliedIndex: state.appliedIndex,
+    ageMs: isStale ? Math.max(0, Math.round(sinceUs / US_PER_MS)) : -1,
+  };
 }
 
-function answerGet(state: ReplicaState, read: PendingRead, name: Uint8Array): void {
-  const { machine } = state;
-  const lock = machine.get(name, 0, name.length, GET_WAITERS_MAX);
-  const row: PackValue[] =
-    lock === null ? [name, 0, null, 0, []] : [...lockRow(lock), lock.queue.map(waiterRow)];
-  replyFields(state, read.connection, read.correlation, [
-    ...row,
-    machine.revision,
-    ageMs(state),
-  ]);
+function answerGet(state: ReplicaState, read: PendingRead): void {
+  const { connection, correlation, query } = read;
+  const { name } = query;
+  const lock = state.machine.get(name, 0, name.length, GET_WAITERS_MAX);
+  encodeLock(connection.beginItem(), correlation, lock, readPoint(state, query.stale));
+  finishReply(state, connection);
 }
 
 function answerList(state: ReplicaState, read: PendingRead): void {
-  const { machine } = state;
-  const { query } = read;
-  const page = machine.list(query.name, query.cursor, query.limit);
-  const last = page.locks[page.locks.length - 1];
-  replyFields(state, read.connection, read.correlation, [
-    page.locks.map(lockRow),
-    page.more && last !== undefined ? last.name : null,
-    machine.revision,
-    ageMs(state),
-  ]);
-}
-
-function lockRow(lock: LockReading): PackValue[] {
-  return [lock.name, lock.revision, holderRow(lock.holder), lock.waiters];
-}
-
-function holderRow(holder: HolderReading | null): PackValue {
-  if (holder === null) return null;
-  return [
-    holder.token,
-    holder.since,
-    holder.deadline,
-    holder.renewedAt,
-    holder.principal,
-    holder.hasSession,
-    holder.metadata,
-  ];
-}
-
-function waiterRow(waiter: WaiterReading): PackValue {
-  return [waiter.place, waiter.since, waiter.until, waiter.principal, waiter.metadata];
+  const { connection, correlation, query } = read;
+  const { locks, more } = state.machine.list(query.name, query.cursor, query.limit);
+  const point = readPoint(state, query.stale);
+  encodeLockPage(connection.beginItem(), correlation, locks, more, point);
+  finishReply(state, connection);
 }
 
 function answerLookup(state: ReplicaState, read: PendingRead): void {
@@ -132,9 +108,7 @@ function answerLookup(state: ReplicaState, read: PendingRead): void {
   const stored = found === 'done' || found === 'queued' ? outcome : null;
   if (found === 'queued') outcome.code = OutcomeCode.Queued;
   encodeLookup(connection.beginItem(), correlation, machine.now, found, stored);
-  connection.endItem();
-  markDirty(state, connection);
-  onAnswered(state, connection);
+  finishReply(state, connection);
 }
 
 function findSession(state: ReplicaState, read: PendingRead): SessionReading | null {
@@ -148,16 +122,14 @@ function findSession(state: ReplicaState, read: PendingRead): SessionReading | n
   );
 }
 
-function answerCheck(
-  state: ReplicaState,
-  read: PendingRead,
-  name: Uint8Array,
-  token: number,
-): void {
-  const lock = state.machine.get(name, 0, name.length, 0);
+function answerCheck(state: ReplicaState, read: PendingRead): void {
+  const { machine } = state;
+  const { connection, correlation, query } = read;
+  const lock = machine.get(query.name, 0, query.name.length, 0);
   const current = lock === null || lock.holder === null ? 0 : lock.holder.token;
-  const verdict = current !== 0 && token === current ? 'current' : 'stale';
-  replyFields(state, read.connection, read.correlation, [verdict, current]);
+  const isCurrent = current !== 0 && query.token === current;
+  encodeCheck(connection.beginItem(), correlation, machine.now, isCurrent, current);
+  finishReply(state, connection);
 }
 
 /** Binds the session to the connection: newest wins, nothing is replicated. */
@@ -167,21 +139,13 @@ function answerAttach(state: ReplicaState, read: PendingRead): void {
   const reading = findSession(state, read);
   const isOwner =
     reading !== null &&
-    machine.isSecretOf(
-      reading.slot,
-      query.secret0,
-      query.secret1,
-      query.secret2,
-      query.secret3,
-    );
+    machine.isSecretOf(reading.slot, query.secret0, query.secret1, query.secret2, query.secret3);
   if (!isOwner) {
     replyRefusal(state, connection, correlation, OutcomeCode.SessionExpired);
     return;
   }
   attachments.attach(reading.slot, machine.sessionNumberAt(reading.slot), connection);
-  replyFields(state, connection, correlation, [
-    reading.deadline,
-    reading.ttlMs,
-    !reading.isLive,
-  ]);
+  const { deadline, ttlMs, isLive } = reading;
+  encodeAttached(connection.beginItem(), correlation, machine.now, deadline, ttlMs, !isLive);
+  finishReply(state, connection);
 }

@@ -5,12 +5,13 @@
  * work. Never: I/O; devices are ports. Made by: server/node.ts, and by tests with simulated ports.
  */
 import type { Entry, Message } from '../core/raft/message.js';
+import type { StatusReply } from '../wire/query-reply.js';
 import { admitFrame } from './admission.js';
 import { applyRead } from './apply.js';
 import type { Connection } from './connection.js';
 import type { LogEvents } from './ports.js';
-import { APPLY_READ, isServing, ReplicaState, type ReplicaOptions } from './state.js';
-import { statusFields } from './status.js';
+import { APPLY_READ, isServing, type ReplicaOptions, ReplicaState } from './state.js';
+import { readStatus } from './status.js';
 import { onLogDurable, runTurn } from './turn.js';
 import { onTick } from './upkeep.js';
 
@@ -32,8 +33,8 @@ export class Replica implements LogEvents {
   }
 
   /** What Status answers. */
-  status(): ReturnType<typeof statusFields> {
-    return statusFields(this.state);
+  status(): StatusReply {
+    return readStatus(this.state);
   }
 
   connectionOpened(connection: Connection): void {

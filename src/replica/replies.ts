@@ -6,8 +6,7 @@
  */
 import { type Outcome, OutcomeCode } from '../core/locks/outcome.js';
 import { CONNECTION_REQUESTS_MAX } from '../limits.js';
-import type { PackValue } from '../wire/msgpack-writer.js';
-import { encodeFields, encodeNotLeader, encodeOutcome, encodeRefusal } from '../wire/reply.js';
+import { encodeNotLeader, encodeOutcome, encodeRefusal } from '../wire/reply.js';
 import type { Connection } from './connection.js';
 import { leaderAddress, type ReplicaState } from './state.js';
 
@@ -76,16 +75,8 @@ export function replyNotLeader(
   if (correlation !== 0) onAnswered(state, connection);
 }
 
-/** Sends a final reply made of plain fields. */
-export function replyFields(
-  state: ReplicaState,
-  connection: Connection,
-  correlation: number,
-  fields: readonly PackValue[],
-): void {
-  if (connection.closed) return;
-  const out = connection.beginItem();
-  encodeFields(out, correlation, OutcomeCode.Ok, state.machine.now, fields);
+/** A final reply has been appended to the connection's open frame (beginItem). */
+export function finishReply(state: ReplicaState, connection: Connection): void {
   connection.endItem();
   markDirty(state, connection);
   onAnswered(state, connection);

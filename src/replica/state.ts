@@ -18,8 +18,8 @@ import type { Connection } from './connection.js';
 import { Counters } from './counters.js';
 import { Pacer } from './pacer.js';
 import { type PendingBatch, PendingBatches } from './pending.js';
-import type { ClockPort, EntropyPort, LogPort, LogState, PeerPort, TurnPort } from './ports.js';
 import { PendingReads } from './pending-reads.js';
+import type { ClockPort, EntropyPort, LogPort, LogState, PeerPort, TurnPort } from './ports.js';
 
 /** A member of the shard, as the membership record knows it. */
 export interface MemberOptions {

@@ -1,52 +1,60 @@
 /**
  * What a node says of itself: role, term, leader, progress, digest, counts.
  *
- * Owns: the names of the status fields (docs/PROTOCOL.md). Never: a secret or a lock name.
+ * Owns: the names of the counters and gauges. Never: a secret or a lock name.
  * Called by: queries.ts, the server's log lines, tests.
  */
 import { Role } from '../core/raft/effects.js';
-import type { PackValue } from '../wire/msgpack-writer.js';
-import { isServing, leaderAddress, type ReplicaState } from './state.js';
+import type { MemberRow, StatusReply } from '../wire/query-reply.js';
+import { isServing, type ReplicaState } from './state.js';
 
 const ROLE_NAMES = ['follower', 'pre-candidate', 'candidate', 'leader'] as const;
 
-/** The status of one replica; the digest is that of the state at `applied_index`. */
-export function statusFields(state: ReplicaState): { readonly [key: string]: PackValue } {
-  const { raft, machine, counters, options } = state;
-  const counts = machine.counts;
-  const peers: PackValue[] = [];
-  if (raft.role === Role.Leader) {
-    raft.forEachProgress((nodeId, matchIndex, nextIndex, isActive) => {
-      peers.push({
-        node_id: nodeId,
-        match_index: matchIndex,
-        next_index: nextIndex,
-        active: isActive,
-      });
-    });
-  }
+/** The members as clients are told of them. */
+export function memberRows(state: ReplicaState): MemberRow[] {
+  return state.options.members.map(({ nodeId, client, isLearner }) => ({
+    nodeId,
+    address: client,
+    role: isLearner === true ? 'learner' : 'voter',
+  }));
+}
+
+/** The status of one replica; the digest is that of the state at `appliedIndex`. */
+export function readStatus(state: ReplicaState): StatusReply {
+  const { raft, machine, options } = state;
   return {
-    node_id: options.nodeId,
-    role: ROLE_NAMES[raft.role] as string,
-    serving: isServing(state),
+    nodeId: options.nodeId,
+    role: ROLE_NAMES[raft.role] ?? 'follower',
     term: raft.term,
-    leader_id: raft.leaderId,
-    leader_address: leaderAddress(state),
+    leaderId: raft.leaderId,
+    appliedIndex: state.appliedIndex,
+    commitIndex: raft.commitIndex,
+    revision: machine.revision,
+    clusterTime: machine.now,
+    digest: machine.digest(),
+    featureLevel: options.featureLevel,
+    members: memberRows(state),
+    counters: readCounters(state),
+  };
+}
+
+/** Everything countable, by the name it has in metrics. */
+function readCounters(state: ReplicaState): { [name: string]: number } {
+  const { raft, machine, counters } = state;
+  const gauges: { [name: string]: number } = {
+    ...counters,
+    ...machine.counts,
+    serving: isServing(state) ? 1 : 0,
     last_index: raft.lastIndex,
     durable_index: raft.durableIndex,
-    commit_index: raft.commitIndex,
-    applied_index: state.appliedIndex,
-    revision: machine.revision,
-    cluster_time: machine.now,
-    digest: machine.digest(),
-    feature_level: options.featureLevel,
     connections: state.connections.size,
-    locks: counts.locks,
-    leases: counts.leases,
-    waits: counts.waits,
-    sessions: counts.sessions,
-    results: counts.results,
-    peers,
-    counters: { ...counters },
+    pending_operations: state.pending.operations + state.open.count,
+    pending_reads: state.reads.count,
   };
+  if (raft.role === Role.Leader) {
+    raft.forEachProgress((nodeId, matchIndex) => {
+      gauges[`match_index_${nodeId}`] = matchIndex;
+    });
+  }
+  return gauges;
 }

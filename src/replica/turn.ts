@@ -13,8 +13,8 @@ import { applyCommitted } from './apply.js';
 import { closeWhenDue } from './batching.js';
 import { answerReads, beginReadRound } from './reads.js';
 import { flushConnections, replyNotLeader } from './replies.js';
-import { refuseOpenBatch } from './upkeep.js';
 import type { HeldMessages, ReplicaState } from './state.js';
+import { refuseOpenBatch } from './upkeep.js';
 
 /** Runs one turn at `nowUs`. */
 export function runTurn(state: ReplicaState): void {
@@ -45,7 +45,7 @@ function followRole(state: ReplicaState): void {
     state.counters.elections += 1;
   }
   if (!leads && state.wasLeader) {
-    state.counters.stepDowns += 1;
+    state.counters.step_downs += 1;
     refuseOpenBatch(state);
     for (const connection of state.connections) {
       if (connection.greeted) replyNotLeader(state, connection, 0);

@@ -58,7 +58,7 @@ function expireBatch(state: ReplicaState, batch: PendingBatch, nowUs: number): v
       continue;
     }
     batch.connections[i] = null;
-    state.counters.unknownOutcomes += 1;
+    state.counters.unknown_outcomes += 1;
     const correlation = batch.correlations[i] as number;
     replyRefusal(state, connection, correlation, ErrorCode.UnknownOutcome);
   }

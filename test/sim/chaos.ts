@@ -67,7 +67,7 @@ export function runChaos(seed: number, chaosMs = 8_000): ChaosResult {
     answers: history.answers.length,
     entries: checked.entries,
     faults: faults.count,
-    digest: String(cluster.node(1).replica?.status()['digest']),
+    digest: String(cluster.node(1).replica?.status().digest),
   };
 }
 

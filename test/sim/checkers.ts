@@ -72,7 +72,7 @@ export function checkRun(cluster: SimCluster, history: History, settings?: Parti
 function longestLog(cluster: SimCluster, problems: string[]): Entry[] {
   let longest: Entry[] = [];
   const commits = cluster.nodes.map((node) => {
-    const commit = (node.replica?.status()['commit_index'] as number | undefined) ?? 0;
+    const commit = node.replica?.status().commitIndex ?? 0;
     return node.disk.entries.slice(0, commit);
   });
   for (const entries of commits) if (entries.length > longest.length) longest = entries;
@@ -179,8 +179,8 @@ function checkDigests(cluster: SimCluster, problems: string[]): void {
   for (const node of cluster.nodes) {
     const status = node.replica?.status();
     if (status === undefined) continue;
-    const index = status['applied_index'] as number;
-    const digest = status['digest'] as string;
+    const index = status.appliedIndex;
+    const digest = status.digest;
     const other = digests.get(index);
     if (other !== undefined && other !== digest) problems.push(`digest differs at ${index}`);
     digests.set(index, digest);
