@@ -1,0 +1,76 @@
+/**
+ * Which answers, events and paths a run of the generator reached, and which it must reach.
+ *
+ * Owns: the list of what has to happen at least once; a test that cannot reach a path is a defect.
+ * Used by: the property test.
+ */
+
+import { CommandKind } from '../../src/core/locks/command.js';
+import { EventKind } from '../../src/core/locks/event.js';
+import { LeaseEnd, OutcomeCode } from '../../src/core/locks/outcome.js';
+import type { ModelCommand, ModelEvent, ModelOutcome, ModelStep } from './model-types.js';
+
+function nameIn(table: Readonly<Record<string, number>>, number: number): string {
+  return Object.entries(table).find(([, value]) => value === number)?.[0] ?? `${number}`;
+}
+
+/** `Acquire LockBusy`, `Acquire Ok replay`, `Renew StaleLease Expired`, `Acquire Limit waiters`. */
+export function answerLabel(command: ModelCommand, outcome: ModelOutcome): string {
+  const words = [nameIn(CommandKind, command.kind), nameIn(OutcomeCode, outcome.code)];
+  const { code } = outcome;
+  const hasField = code === OutcomeCode.BadRequest || code === OutcomeCode.Limit;
+  if (hasField) words.push(outcome.blob);
+  if (code === OutcomeCode.StaleLease) words.push(nameIn(LeaseEnd, outcome.cause));
+  if (command.kind === CommandKind.Cancel && code === OutcomeCode.Ok) {
+    words.push(nameIn(OutcomeCode, outcome.cause));
+  }
+  if (outcome.replay) words.push('replay');
+  return words.join(' ');
+}
+
+function eventLabel(event: ModelEvent): string {
+  const causes = event.kind === EventKind.Ended ? LeaseEnd : OutcomeCode;
+  const hasCause = event.kind === EventKind.Ended || event.kind === EventKind.Left;
+  const kind = nameIn(EventKind, event.kind);
+  return `event ${kind}${hasCause ? ` ${nameIn(causes, event.cause)}` : ''}`;
+}
+
+/** Counts over a whole run. */
+export class Coverage {
+  readonly counts = new Map<string, number>();
+
+  add(label: string, times = 1): void {
+    this.counts.set(label, (this.counts.get(label) ?? 0) + times);
+  }
+
+  /** Counts what one entry gave. */
+  addStep(commands: readonly ModelCommand[], step: ModelStep): void {
+    for (const [index, command] of commands.entries()) {
+      const outcome = step.outcomes[index];
+      if (outcome !== undefined) this.add(answerLabel(command, outcome));
+    }
+    for (const event of step.events) this.add(eventLabel(event));
+    for (const { outcome } of step.completions) {
+      this.add(`wait ended ${nameIn(OutcomeCode, outcome.code)}`);
+    }
+  }
+
+  addPaths(paths: ReadonlyMap<string, number>): void {
+    for (const [path, times] of paths) this.add(path, times);
+  }
+
+  /** What has to happen and did not. */
+  missing(): string[] {
+    return REQUIRED.filter((label) => (this.counts.get(label) ?? 0) === 0);
+  }
+
+  /** One line for each count, most frequent first. */
+  report(): string {
+    return [...this.counts]
+      .sort(([, a], [, b]) => b - a)
+      .map(([label, count]) => `${count}\t${label}`)
+      .join('\n');
+  }
+}
+
+const REQUIRED: readonly string[] = [];
