@@ -10,7 +10,7 @@ import { CONNECTION_OUT_BYTES_MAX } from '../limits.js';
 import { Connection } from '../replica/connection.js';
 import type { Transport } from '../replica/ports.js';
 import { ErrorCode } from '../wire/errors.js';
-import { beginFrame, endFrame, FRAME_HEADER_BYTES, frameBytesAt } from '../wire/frame.js';
+import { FRAME_HEADER_BYTES, frameBytesAt } from '../wire/frame.js';
 import { FrameAssembler } from '../wire/frame-assembler.js';
 import { INVALID, u32At } from '../wire/msgpack-reader.js';
 import { encodeRefusal } from '../wire/reply.js';
@@ -30,10 +30,8 @@ export interface ConnectionHandlers {
 
 /** Appends a frame with one refusal to the whole connection (correlation 0). */
 export function appendNotice(connection: Connection, code: number, field: string | null): void {
-  const { out } = connection;
-  const position = beginFrame(out);
-  encodeRefusal(out, 0, code, null, -1, field === null ? [] : [field]);
-  endFrame(out, position, 1);
+  encodeRefusal(connection.beginItem(), 0, code, null, -1, field === null ? [] : [field]);
+  connection.endItem();
 }
 
 export class ClientSocket implements Transport {
@@ -73,6 +71,7 @@ export class ClientSocket implements Transport {
       this.connection.out.clear();
       return;
     }
+    this.connection.sealFrame();
     writeOut(this.socket, this.connection.out);
     const unsent = this.socket.writableLength;
     if (unsent > 2 * CONNECTION_OUT_BYTES_MAX) this.socket.destroy();

@@ -71,6 +71,8 @@ export class TcpServer {
     const linger = setTimeout(() => this.destroyAll(), CLOSE_LINGER_MS);
     await isClosed;
     clearTimeout(linger);
+    // The server counts a socket as gone a tick before the socket's owner is told.
+    while (this.sockets.size > 0) await new Promise((resolve) => setImmediate(resolve));
     if (this.sweepTimer !== null) clearInterval(this.sweepTimer);
   }
 
