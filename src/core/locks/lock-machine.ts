@@ -25,7 +25,7 @@ import {
 } from './readings.js';
 import { refuseField } from './requests.js';
 import { applySessionClose, applySessionOpen, applySessionRenew } from './sessions.js';
-import { type Settings, SettingNumber, type SettingName } from './settings.js';
+import { type SettingName, SettingNumber, type Settings } from './settings.js';
 import { forgetIdleLocks, sweep } from './sweep.js';
 import { SessionState } from './tables/session-table.js';
 import { NONE } from './tables/table.js';

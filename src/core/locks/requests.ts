@@ -282,16 +282,15 @@ function isAcknowledgeable(state: MachineState, session: number, command: Comman
 }
 
 function raiseMark(state: MachineState, session: number, mark: number): void {
-  const { sessions, results, settings } = state;
+  const { sessions, results } = state;
   const old = sessions.mark[session] as number;
-  // Nothing in the table lies past floor + window: the walk is bounded whatever the mark says.
-  const last = Math.min(mark, (sessions.floor[session] as number) + settings.sessionWindow);
-  if (last - old <= 2 * (sessions.results[session] as number)) {
-    for (let sequence = old + 1; sequence <= last; sequence += 1) {
+  if (mark - old <= 2 * (sessions.results[session] as number)) {
+    for (let sequence = old + 1; sequence <= mark; sequence += 1) {
       const slot = results.findSequence(session, sequence);
       if (slot !== NONE) dropRecord(state, session, slot);
     }
   } else {
+    // The records are fewer than the sequences: the walk is bounded whatever the mark says.
     let slot = sessions.firstResult[session] as number;
     while (slot !== NONE) {
       const next = results.nextInSession[slot] as number;
