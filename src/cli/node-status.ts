@@ -20,7 +20,6 @@ export interface NodeStatus {
   readonly term: number;
   /** 0 when the node knows no leader. */
   readonly leaderId: number;
-  readonly lastIndex: number;
   readonly commitIndex: number;
   readonly appliedIndex: number;
   readonly revision: number;
@@ -29,6 +28,8 @@ export interface NodeStatus {
   /** Digest of the state at the applied index, hexadecimal. */
   readonly digest: string;
   readonly featureLevel: number;
+  /** Counters and gauges by the names they have in metrics. */
+  readonly counters: Readonly<Record<string, number>>;
   /** Every field as the node sent it. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
@@ -54,21 +55,31 @@ function statusOf(value: unknown): NodeStatus {
     if (typeof found !== 'number') throw unreadable(name);
     return found;
   };
+  const counters = countersOf(fields['counters']);
   return {
     nodeId: number('node_id'),
     role: String(fields['role']) as NodeRole,
-    isServing: fields['serving'] === true,
+    isServing: counters['serving'] === 1,
     term: number('term'),
     leaderId: number('leader_id'),
-    lastIndex: number('last_index'),
     commitIndex: number('commit_index'),
     appliedIndex: number('applied_index'),
     revision: number('revision'),
     clusterTimeMs: number('cluster_time'),
     digest: textOf(fields['digest']),
     featureLevel: number('feature_level'),
+    counters,
     fields,
   };
+}
+
+function countersOf(value: unknown): Record<string, number> {
+  const counters: Record<string, number> = {};
+  if (typeof value !== 'object' || value === null) throw unreadable('counters');
+  for (const [name, count] of Object.entries(value)) {
+    if (typeof count === 'number') counters[name] = count;
+  }
+  return counters;
 }
 
 function textOf(value: unknown): string {

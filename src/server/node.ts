@@ -163,7 +163,7 @@ class Node {
       server,
       onMessage: (message) => this.replica.onMessage(message),
       onPeerState: (peer, isUp) => logger.info({ peer, isUp }, isUp ? 'peer up' : 'peer down'),
-      onNote: (text) => logger.warn({}, text),
+      onNote: (text) => logger.info({}, text),
     });
     this.replica = new Replica({
       shard: 0,

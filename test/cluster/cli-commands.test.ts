@@ -1,0 +1,121 @@
+import t from 'tap';
+import { ExitCode } from '../../src/cli/exit-codes.js';
+import { Cli, runCli } from './cli.js';
+import { Cluster } from './harness.js';
+import { waitFor } from './wait-for.js';
+
+const cluster = await Cluster.start({ test: t, nodes: 3 });
+const ENDPOINTS = { HOLDFAST_ENDPOINTS: cluster.endpointList };
+
+t.test('status shows every node, and fails without a leader', async (t) => {
+  await cluster.settled();
+  const plain = await runCli(t, ['status'], ENDPOINTS);
+  t.equal(plain.status, 0, plain.err);
+  const [headings, ...rows] = plain.out.trim().split('\n');
+  t.match(headings, /^node +endpoint +role +term +leader +applied +revision +time +digest$/);
+  t.equal(rows.length, 3);
+  t.equal(rows.filter((row) => row.includes('leader, serving')).length, 1);
+
+  const json = await runCli(t, ['status', '--json'], ENDPOINTS);
+  const status = JSON.parse(json.out);
+  t.equal(status.leader, await cluster.leader());
+  t.same(status.disagreeing, []);
+  t.equal(status.nodes.length, 3);
+  for (const node of status.nodes) {
+    t.match(node, { reachable: true, node_id: Number, term: Number, digest: /^[0-9a-f]{32}$/ });
+  }
+
+  const nobody = await runCli(t, ['status', '--endpoints', '127.0.0.1:1', '--timeout', '500ms']);
+  t.equal(nobody.status, ExitCode.Unavailable);
+  t.match(nobody.out, /unreachable/);
+});
+
+t.test('transfer makes the named node lead', async (t) => {
+  const leader = await cluster.leader();
+  const target = cluster.nodeIds.find((nodeId) => nodeId !== leader) ?? 0;
+  const moved = await runCli(t, ['transfer', String(target), '--json'], ENDPOINTS);
+  t.equal(moved.status, 0, moved.err);
+  t.same(JSON.parse(moved.out), { leader: target, previous: leader });
+  t.equal(await cluster.leader(), target);
+  const again = await runCli(t, ['transfer', String(target)], ENDPOINTS);
+  t.equal(again.status, 0);
+  t.match(again.out, /leads already/);
+  const unknown = await runCli(t, ['transfer', '77'], ENDPOINTS);
+  t.equal(unknown.status, ExitCode.Usage);
+  t.match(unknown.err, /BAD_REQUEST/);
+});
+
+t.test('ls lists held locks by prefix in byte order', async (t) => {
+  const names = ['list/b', 'list/a', 'other'];
+  const holders = names.map((name) => new Cli(t, ['lock', name, '--', 'sleep', '60'], ENDPOINTS));
+  const listed = await waitFor('three locks', async () => {
+    const { out } = await runCli(t, ['ls', '--json'], ENDPOINTS);
+    const { locks } = JSON.parse(out) as { locks: { name: string }[] };
+    return locks.length === 3 ? locks.map((lock) => lock.name) : null;
+  });
+  t.same(listed, ['list/a', 'list/b', 'other']);
+  const prefixed = await runCli(t, ['ls', 'list/'], ENDPOINTS);
+  const lines = prefixed.out.trim().split('\n');
+  t.match(lines[0], /^name +state +token +waiters +holder$/);
+  t.match(lines[1], /^list\/a +held +\d+ +0 +.* pid \d+: sleep$/);
+  t.equal(lines.length, 3);
+  for (const holder of holders) holder.signal('SIGINT');
+  for (const holder of holders) t.equal((await holder.ended).status, 128 + 2);
+  const empty = await runCli(t, ['ls'], ENDPOINTS);
+  t.equal(empty.status, 0);
+  t.equal(empty.out, '');
+});
+
+t.test('get shows a free lock as free', async (t) => {
+  const { status, out } = await runCli(t, ['get', 'never-used'], ENDPOINTS);
+  t.equal(status, 0);
+  t.match(out, /^never-used {2}free\n/);
+  const stale = await runCli(t, ['get', 'never-used', '--stale', '--json'], ENDPOINTS);
+  t.match(JSON.parse(stale.out), { name: 'never-used', holder: null, waiters: 0 });
+});
+
+t.test('a session is opened, renewed and closed with its secret', async (t) => {
+  const opened = await runCli(t, ['session', 'open', '--ttl', '30s', '--json'], ENDPOINTS);
+  t.equal(opened.status, 0, opened.err);
+  const { session, secret, ttl_ms: ttlMs } = JSON.parse(opened.out);
+  t.match(session, /^[0-9a-f]{32}$/);
+  t.equal(ttlMs, 30_000);
+  const withSecret = { ...ENDPOINTS, HOLDFAST_SESSION_SECRET: secret };
+
+  const renewed = await runCli(t, ['session', 'renew', session, '--json'], withSecret);
+  t.equal(renewed.status, 0, renewed.err);
+  t.ok(JSON.parse(renewed.out).expires_in_ms > 29_000);
+
+  const wrong = await runCli(t, ['session', 'renew', session, '--secret', session], ENDPOINTS);
+  t.not(wrong.status, 0);
+  const bare = await runCli(t, ['session', 'renew', session], ENDPOINTS);
+  t.equal(bare.status, ExitCode.Usage);
+
+  const closed = await runCli(t, ['session', 'close', session], withSecret);
+  t.equal(closed.status, 0, closed.err);
+  t.equal(closed.out, `session ${session} closed\n`);
+  const late = await runCli(t, ['session', 'renew', session], withSecret);
+  t.equal(late.status, ExitCode.Lost, late.err);
+});
+
+t.test('bad values are 64 before anything is sent', async (t) => {
+  const cases = [
+    ['lock', 'a', '--ttl', '30', '--', 'true'],
+    ['lock', 'a', '--ttl', '0s', '--', 'true'],
+    ['lock', 'a'],
+    ['lock', '', '--', 'true'],
+    ['lock', 'a', '--ttl', '1ms', '--', 'true'],
+    ['get'],
+    ['get', 'a', 'b'],
+    ['get', 'a', '--endpoints', 'nowhere'],
+    ['status', '--timeout', '2m'],
+    ['session', 'close', 'xyz', '--secret', 'xyz'],
+    ['transfer', 'one'],
+    ['serve', '--node-id', '1'],
+  ];
+  for (const words of cases) {
+    const { status, out } = await runCli(t, words, ENDPOINTS);
+    t.equal(status, ExitCode.Usage, words.join(' '));
+    t.equal(out, '');
+  }
+});
