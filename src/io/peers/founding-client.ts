@@ -6,6 +6,7 @@
  */
 import net from 'node:net';
 import { PEER_GREETING_MS_MAX } from '../../limits.js';
+import { copyOf } from '../../wire/copy.js';
 import {
   decodeFoundingStored,
   decodeFoundingTell,
@@ -55,12 +56,15 @@ function exchange<T>(
 }
 
 /** Asks the node at `address` who it is. Rejects when it does not say so within `timeoutMs`. */
-export function askIdentity(
+export async function askIdentity(
   address: PeerAddress,
   timeoutMs = PEER_GREETING_MS_MAX,
 ): Promise<FoundingTell> {
   const encode = (out: OutBuffer) => encodeFoundingAsk(out, checksum);
-  return exchange(address, timeoutMs, encode, decodeFoundingTell);
+  const { nodeId, diskId, record } = await exchange(address, timeoutMs, encode, decodeFoundingTell);
+  // The decoder lends ranges of the socket's bytes; what is kept is copied.
+  const kept = record === null ? null : copyOf(record, 0, record.length);
+  return { nodeId, diskId: copyOf(diskId, 0, diskId.length), record: kept };
 }
 
 /**

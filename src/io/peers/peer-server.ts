@@ -27,6 +27,7 @@ import {
   PeerKind,
   PeerVerdict,
 } from '../../wire/peer.js';
+import { NoteBook } from './note-book.js';
 import { checksum, PeerSocket, type PeerSocketOwner } from './peer-socket.js';
 
 /** Decides who may send messages, and takes them. */
@@ -59,7 +60,7 @@ export interface PeerServerOptions {
   readonly port: number;
   readonly nodeId: number;
   readonly founding: FoundingHandlers;
-  /** What an operator should read; the same refusal is told once in a row. */
+  /** What an operator should read; the same text at most once a minute. */
   onNote(text: string): void;
 }
 
@@ -129,9 +130,10 @@ export class PeerServer {
   private readonly guests = new Set<PeerGuest>();
   private gate: PeerGate | null = null;
   private sweepTimer: NodeJS.Timeout | null = null;
-  private lastNote = '';
+  private readonly notes: NoteBook;
 
   constructor(private readonly options: PeerServerOptions) {
+    this.notes = new NoteBook((text) => options.onNote(text));
     const settings = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEPALIVE_MS };
     this.server = net.createServer(settings, (socket) => this.onSocket(socket));
   }
@@ -143,7 +145,9 @@ export class PeerServer {
       this.server.once('error', reject);
       this.server.listen({ host, port }, () => {
         this.server.off('error', reject);
-        this.server.on('error', (error) => this.note(`the peer port failed: ${error.message}`));
+        this.server.on('error', (error) =>
+          this.notes.note(`the peer port failed: ${error.message}`),
+        );
         this.sweepTimer = setInterval(() => this.sweep(), PEER_GREETING_MS_MAX / 4);
         this.sweepTimer.unref();
         resolve((this.server.address() as net.AddressInfo).port);
@@ -179,7 +183,7 @@ export class PeerServer {
     const { gate } = this;
     const reply = gate === null ? NOT_FOUNDED : gate.judge(hello);
     if (reply.verdict !== PeerVerdict.Welcome || gate === null) {
-      if (gate !== null) this.note(`refused a peer: ${reply.text}`);
+      if (gate !== null) this.notes.note(`refused a peer: ${reply.text}`);
       encodePeerHelloReply(guest.link.out, reply, checksum);
       guest.link.finish(reply.text);
       return true;
@@ -203,7 +207,7 @@ export class PeerServer {
       return { isStored: true, reason: '' };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.note(`refused a founding record: ${reason}`);
+      this.notes.note(`refused a founding record: ${reason}`);
       return { isStored: false, reason };
     }
   }
@@ -229,7 +233,7 @@ export class PeerServer {
 
   private onSocket(socket: net.Socket): void {
     if (this.guests.size >= PEER_CONNECTIONS_MAX) {
-      this.note(`refused a peer connection: there are ${this.guests.size}`);
+      this.notes.note(`refused a peer connection: there are ${this.guests.size}`);
       socket.destroy();
       return;
     }
@@ -243,11 +247,5 @@ export class PeerServer {
       const isLate = guest.nodeId === 0 && now - guest.sinceMs > PEER_GREETING_MS_MAX;
       if (isLate) guest.link.destroy('no greeting');
     }
-  }
-
-  private note(text: string): void {
-    if (text === this.lastNote) return;
-    this.lastNote = text;
-    this.options.onNote(text);
   }
 }
