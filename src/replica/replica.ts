@@ -4,7 +4,7 @@
  * Owns: the state and who may change it. Handlers enqueue and ask for a turn; the turn does the
  * work. Never: I/O; devices are ports. Made by: server/node.ts, and by tests with simulated ports.
  */
-import type { Entry, Message } from '../core/raft/message.js';
+import { type Entry, type Message, MessageKind } from '../core/raft/message.js';
 import type { StatusReply } from '../wire/query-reply.js';
 import { admitFrame } from './admission.js';
 import { applyRead } from './apply.js';
@@ -58,8 +58,14 @@ export class Replica implements LogEvents {
 
   /** A message of another replica. */
   onMessage(message: Message): void {
-    this.state.raft.step(message);
-    this.state.options.turn.soon();
+    const { state } = this;
+    const tellsCommit =
+      message.kind === MessageKind.Append || message.kind === MessageKind.Heartbeat;
+    state.raft.step(message);
+    if (tellsCommit && message.term === state.raft.term) {
+      state.lastCommitUs = state.options.clock.nowUs();
+    }
+    state.options.turn.soon();
   }
 
   onDurable(appendId: number): void {

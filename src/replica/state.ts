@@ -99,8 +99,8 @@ export class ReplicaState {
   lastCommitUs = 0;
   lastCommitIndex = 0;
 
-  /** True between the role change that made this node leader and the one that ends it. */
-  wasLeader = false;
+  /** The term that this node leads, as the last turn saw it; 0 when it leads none. */
+  ledTerm = 0;
   isShuttingDown = false;
 
   constructor(readonly options: ReplicaOptions) {

@@ -20,7 +20,7 @@ import { refuseOpenBatch } from './upkeep.js';
 export function runTurn(state: ReplicaState): void {
   const { options, raft, clusterClock } = state;
   state.nowUs = options.clock.nowUs();
-  if (raft.role === Role.Leader && state.wasLeader) clusterClock.advance(state.nowUs);
+  if (raft.role === Role.Leader) clusterClock.advance(state.nowUs);
   followRole(state);
   closeWhenDue(state);
   beginReadRound(state);
@@ -33,33 +33,42 @@ export function runTurn(state: ReplicaState): void {
   options.peers.flush();
 }
 
-/** Starts or stops to lead when raft's role has changed since the last turn. */
+/**
+ * Starts or stops to lead when raft has since the last turn. The term counts, not the role alone: a
+ * node may have lost and won leadership between two turns, and another leader's stamps with it.
+ */
 function followRole(state: ReplicaState): void {
-  const { raft, clusterClock } = state;
-  const leads = raft.role === Role.Leader;
-  if (leads && !state.wasLeader) {
-    // The clock of a new leader goes on from its own log, from nothing else (I8).
-    const last = raft.entryAt(raft.lastIndex);
-    assert(last !== undefined || raft.lastIndex === 0, 'I8: the last entry is in memory');
-    clusterClock.start(last === undefined ? 0 : stampOf(last.data), state.nowUs);
-    state.counters.elections += 1;
-  }
-  if (!leads && state.wasLeader) {
-    state.counters.step_downs += 1;
-    refuseOpenBatch(state);
-    for (const connection of state.connections) {
-      if (connection.greeted) replyNotLeader(state, connection, 0);
-    }
-  }
-  state.wasLeader = leads;
+  const { raft } = state;
+  const ledTerm = raft.role === Role.Leader ? raft.term : 0;
+  if (ledTerm === state.ledTerm) return;
+  if (state.ledTerm !== 0) stopLeading(state);
+  if (ledTerm !== 0) startLeading(state);
+  state.ledTerm = ledTerm;
 }
 
-function noteCommit(state: ReplicaState): void {
-  const { raft } = state;
-  if (raft.leaderId !== 0 && raft.commitIndex >= state.lastCommitIndex) {
-    state.lastCommitUs = state.nowUs;
-    state.lastCommitIndex = raft.commitIndex;
+function startLeading(state: ReplicaState): void {
+  const { raft, clusterClock } = state;
+  // The clock of a new leader goes on from its own log, from nothing else (I8).
+  const last = raft.entryAt(raft.lastIndex);
+  assert(last !== undefined || raft.lastIndex === 0, 'I8: the last entry is in memory');
+  clusterClock.start(last === undefined ? 0 : stampOf(last.data), state.nowUs);
+  state.counters.elections += 1;
+}
+
+function stopLeading(state: ReplicaState): void {
+  state.counters.step_downs += 1;
+  refuseOpenBatch(state);
+  for (const connection of state.connections) {
+    if (connection.greeted) replyNotLeader(state, connection, 0);
   }
+}
+
+/** A leader learns a commit index when it moves; for followers see replica.ts. */
+function noteCommit(state: ReplicaState): void {
+  const { commitIndex } = state.raft;
+  if (commitIndex === state.lastCommitIndex) return;
+  state.lastCommitUs = state.nowUs;
+  state.lastCommitIndex = commitIndex;
 }
 
 function carryOutEffects(state: ReplicaState): void {
