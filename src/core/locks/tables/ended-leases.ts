@@ -128,10 +128,10 @@ export class EndedLeases {
   private hashSlot(slot: number): void {
     const hash = this.hash;
     hash.begin(TAG_ENDED);
-    for (let i = 0; i < 4; i += 1) hash.word(this.words[slot * 4 + i] as number);
+    for (let i = 0; i < 4; i += 1) hash.wordAt(this.words, slot * 4 + i);
     hash.word(this.causes[slot] as number);
-    hash.word(this.principals[slot] as number);
-    hash.number(this.revisions[slot] as number);
+    hash.wordAt(this.principals, slot);
+    hash.numberAt(this.revisions, slot);
     hash.finish();
   }
 }

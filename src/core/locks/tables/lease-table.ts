@@ -74,18 +74,18 @@ export class LeaseTable extends Table {
 
   override hashRecord(slot: number, hash: RecordHash): void {
     hash.begin(TAG_LEASE);
-    hash.word(this.id0[slot] as number);
-    hash.word(this.id1[slot] as number);
-    hash.word(this.id2[slot] as number);
-    hash.word(this.id3[slot] as number);
+    hash.wordAt(this.id0, slot);
+    hash.wordAt(this.id1, slot);
+    hash.wordAt(this.id2, slot);
+    hash.wordAt(this.id3, slot);
     this.hashBytes(this.locks.name[this.lock[slot] as number] as number, hash);
     this.sessions.hashIdentity(this.session[slot] as number, hash);
-    hash.word(this.principal[slot] as number);
-    hash.number(this.token[slot] as number);
-    hash.number(this.grantedAt[slot] as number);
-    hash.number(this.renewedAt[slot] as number);
-    hash.number(this.ttlMs[slot] as number);
-    hash.number(this.deadlineFloor[slot] as number);
+    hash.wordAt(this.principal, slot);
+    hash.numberAt(this.token, slot);
+    hash.numberAt(this.grantedAt, slot);
+    hash.numberAt(this.renewedAt, slot);
+    hash.numberAt(this.ttlMs, slot);
+    hash.numberAt(this.deadlineFloor, slot);
     this.hashBytes(this.metadata[slot] as number, hash);
   }
 

@@ -103,7 +103,7 @@ export class LockTable extends Table {
   override hashRecord(slot: number, hash: RecordHash): void {
     hash.begin(TAG_LOCK);
     this.hashBytes(this.name[slot] as number, hash);
-    hash.number(this.lastRevision[slot] as number);
+    hash.numberAt(this.lastRevision, slot);
   }
 
   protected override growColumns(capacity: number): void {

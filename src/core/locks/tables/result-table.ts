@@ -243,14 +243,14 @@ export class ResultTable extends Table {
   override hashRecord(slot: number, hash: RecordHash): void {
     hash.begin(TAG_RESULT);
     hash.word(this.state[slot] as number);
-    hash.word(this.principal[slot] as number);
+    hash.wordAt(this.principal, slot);
     this.sessions.hashIdentity(this.session[slot] as number, hash);
-    hash.number(this.sequence[slot] as number);
+    hash.numberAt(this.sequence, slot);
     this.hashBytes(this.free[slot] as number, hash);
-    hash.word(this.digest0[slot] as number);
-    hash.word(this.digest1[slot] as number);
+    hash.wordAt(this.digest0, slot);
+    hash.wordAt(this.digest1, slot);
     hash.word(this.anyParameters[slot] as number);
-    hash.number(this.notAfter[slot] as number);
+    hash.numberAt(this.notAfter, slot);
     if (this.state[slot] !== ResultState.Acknowledged) this.hashAnswer(slot, hash);
   }
 
@@ -258,14 +258,14 @@ export class ResultTable extends Table {
     hash.word(this.code[slot] as number);
     hash.word(this.kind[slot] as number);
     hash.word(this.cause[slot] as number);
-    hash.number(this.entryTime[slot] as number);
-    for (let i = 0; i < 8; i += 1) hash.word(this.words[slot * 8 + i] as number);
-    hash.number(this.token[slot] as number);
-    hash.number(this.revision[slot] as number);
-    hash.number(this.deadline[slot] as number);
-    hash.number(this.ttlMs[slot] as number);
-    hash.number(this.holderSince[slot] as number);
-    hash.word(this.holderPrincipal[slot] as number);
+    hash.numberAt(this.entryTime, slot);
+    for (let i = 0; i < 8; i += 1) hash.wordAt(this.words, slot * 8 + i);
+    hash.numberAt(this.token, slot);
+    hash.numberAt(this.revision, slot);
+    hash.numberAt(this.deadline, slot);
+    hash.numberAt(this.ttlMs, slot);
+    hash.numberAt(this.holderSince, slot);
+    hash.wordAt(this.holderPrincipal, slot);
     this.hashBytes(this.blob[slot] as number, hash);
   }
 

@@ -104,28 +104,28 @@ export class SessionTable extends Table {
       hash.number(-1);
       return;
     }
-    hash.number(this.number[slot] as number);
+    hash.numberAt(this.number, slot);
   }
 
   override hashRecord(slot: number, hash: RecordHash): void {
     hash.begin(TAG_SESSION);
-    hash.word(this.id0[slot] as number);
-    hash.word(this.id1[slot] as number);
-    hash.word(this.id2[slot] as number);
-    hash.word(this.id3[slot] as number);
-    hash.word(this.secret0[slot] as number);
-    hash.word(this.secret1[slot] as number);
-    hash.word(this.secret2[slot] as number);
-    hash.word(this.secret3[slot] as number);
-    hash.number(this.number[slot] as number);
-    hash.word(this.principal[slot] as number);
+    hash.wordAt(this.id0, slot);
+    hash.wordAt(this.id1, slot);
+    hash.wordAt(this.id2, slot);
+    hash.wordAt(this.id3, slot);
+    hash.wordAt(this.secret0, slot);
+    hash.wordAt(this.secret1, slot);
+    hash.wordAt(this.secret2, slot);
+    hash.wordAt(this.secret3, slot);
+    hash.numberAt(this.number, slot);
+    hash.wordAt(this.principal, slot);
     hash.word(this.state[slot] as number);
-    hash.number(this.ttlMs[slot] as number);
-    hash.number(this.renewedAt[slot] as number);
-    hash.number(this.deadline[slot] as number);
-    hash.number(this.endedAt[slot] as number);
-    hash.number(this.floor[slot] as number);
-    hash.number(this.mark[slot] as number);
+    hash.numberAt(this.ttlMs, slot);
+    hash.numberAt(this.renewedAt, slot);
+    hash.numberAt(this.deadline, slot);
+    hash.numberAt(this.endedAt, slot);
+    hash.numberAt(this.floor, slot);
+    hash.numberAt(this.mark, slot);
     this.hashBytes(this.metadata[slot] as number, hash);
   }
 

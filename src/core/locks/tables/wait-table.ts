@@ -71,14 +71,14 @@ export class WaitTable extends Table {
 
   override hashRecord(slot: number, hash: RecordHash): void {
     hash.begin(TAG_WAIT);
-    hash.number(this.place[slot] as number);
+    hash.numberAt(this.place, slot);
     this.hashBytes(this.locks.name[this.lock[slot] as number] as number, hash);
     this.sessions.hashIdentity(this.session[slot] as number, hash);
-    hash.word(this.principal[slot] as number);
-    hash.number(this.queuedAt[slot] as number);
-    hash.number(this.until[slot] as number);
-    hash.number(this.keptUntil[slot] as number);
-    hash.number(this.ttlMs[slot] as number);
+    hash.wordAt(this.principal, slot);
+    hash.numberAt(this.queuedAt, slot);
+    hash.numberAt(this.until, slot);
+    hash.numberAt(this.keptUntil, slot);
+    hash.numberAt(this.ttlMs, slot);
     this.hashBytes(this.metadata[slot] as number, hash);
   }
 
