@@ -36,7 +36,9 @@ export interface CallSpec {
   readonly operation: PackValue[];
   /** Milliseconds from now until the call is failed. */
   readonly deadlineMs: number;
-  /** True when the operation goes to the log: an attempt without an answer may have had an effect. */
+  /**
+   * True when the operation goes to the log: an attempt without an answer may have had an effect.
+   */
   readonly isLogged: boolean;
   /** Milliseconds more once the operation stands in a queue. */
   readonly waitMs?: number;
@@ -46,7 +48,9 @@ export interface CallSpec {
   readonly sequences?: Sequences;
   /** Any node that was greeted can answer. */
   readonly isRead?: boolean;
-  /** Goes before others and is not counted against the retry budget: renewals, releases, cancels. */
+  /**
+   * Goes before others and is not counted against the retry budget: renewals, releases, cancels.
+   */
   readonly isEssential?: boolean;
   /** The request id was chosen by this process, so a replay is an answer to our own attempt. */
   readonly isOwnRequest?: boolean;

@@ -145,8 +145,8 @@ export class Client implements AsyncDisposable {
 
   /**
    * Acquires several locks one after the other, in the order of the names' bytes, so that no two
-   * callers wait for each other in a circle. `deadlineMs` (1 … 60,000, default 10,000) bounds it all.
-   * When one cannot be had, the others are given back and its error is thrown.
+   * callers wait for each other in a circle. `deadlineMs` (1 … 60,000, default 10,000) bounds it
+   * all. When one cannot be had, the others are given back and its error is thrown.
    *
    * @example
    * await using both = await client.acquireInOrder(['accounts/7', 'accounts/3'], {});
@@ -231,9 +231,9 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Ends every call with SHUTTING_DOWN, gives back every lease and session, then disconnects. Signals
-   * of leases that are still held abort. Idempotent; never rejects. What the cluster did not confirm
-   * in time ends by its TTL and is counted in releaseFailures.
+   * Ends every call with SHUTTING_DOWN, gives back every lease and session, then disconnects.
+   * Signals of leases that are still held abort. Idempotent; never rejects. What the cluster did
+   * not confirm in time ends by its TTL and is counted in releaseFailures.
    */
   close(options: CloseOptions = {}): Promise<void> {
     this.#close ??= this.#closeOnce(options.deadlineMs ?? CLOSE_DEADLINE_DEFAULT_MS);

@@ -2,12 +2,13 @@
  * Safe-deadline arithmetic (SPEC 3.4): until when this process may believe that it holds.
  *
  * Owns: the formula s + (D − C) − max(2.5 %, 5 ms) − event-loop delay and the rule for which of two
- * bounds holds. Pure: readings of the clock are arguments. Never: a timer; see alarm.ts.
- * Used by: hold.ts.
+ * bounds holds. Pure: readings of the clock are arguments. Never: a timer; see alarm.ts. Used by:
+ * hold.ts.
  *
- * Why a bound is valid: a request first sent at local time s was committed in an entry stamped C, so
- * cluster time was at most C at s; cluster time never runs ahead of real time, so it reaches D no
- * sooner than D − C later. Clock rates within 1 % at both ends cost at most 2 %; 2.5 % covers them.
+ * Why a bound is valid: a request first sent at local time s was committed in an entry stamped C,
+ * so cluster time was at most C at s; cluster time never runs ahead of real time, so it reaches D
+ * no sooner than D − C later. Clock rates within 1 % at both ends cost at most 2 %; 2.5 % covers
+ * them.
  */
 import { LOOP_DELAY_SHARE_MAX } from './bounds.js';
 import { type Clock, elapsedMs, type Instant } from './clock.js';

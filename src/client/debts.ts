@@ -1,10 +1,10 @@
 /**
  * What a client still owes the cluster when the caller has gone: releases and cancels.
  *
- * Owns: repeating them until they are answered. Without this a lease whose release was not answered,
- * or whose grant was not heard of, would be renewed with its session for ever and hold its lock.
- * Never: tells the caller. A debt ends when it is answered, when its session is over, or when the
- * client is closed. Used by: acquire.ts, ownership.ts, session.ts.
+ * Owns: repeating them until they are answered. Without this a lease whose release was not
+ * answered, or whose grant was not heard of, would be renewed with its session for ever and hold
+ * its lock. Never: tells the caller. A debt ends when it is answered, when its session is over, or
+ * when the client is closed. Used by: acquire.ts, ownership.ts, session.ts.
  */
 import { REQUEST_DEADLINE_DEFAULT_MS } from '../limits.js';
 import type { PackValue } from '../wire/msgpack-writer.js';
@@ -12,7 +12,7 @@ import type { Reply } from '../wire/response.js';
 import type { Ambient } from './ambient.js';
 import { DEBTS_MAX, RETRY_BACKOFF_MS_MAX } from './bounds.js';
 import type { Binding } from './call.js';
-import { HoldfastError } from './errors.js';
+import { ErrorCode, HoldfastError } from './errors.js';
 import type { Leader } from './leader.js';
 
 export interface Debt {
@@ -83,7 +83,12 @@ export class Debts {
       return;
     }
     this.#count -= 1;
-    this.#drop(debt);
+    if (isOver(error)) {
+      this.#ambient.counters.debtsPaid += 1;
+      debt.onDropped?.();
+    } else {
+      this.#drop(debt);
+    }
   }
 
   #drop(debt: Debt): void {
@@ -94,5 +99,13 @@ export class Debts {
 
 /** Unknown because nobody answered; an expired session is an answer. */
 function isUnknown(error: HoldfastError): boolean {
-  return error.code === 'UNKNOWN_OUTCOME' || error.code === 'DEADLINE_PASSED';
+  return error.number === ErrorCode.UnknownOutcome || error.number === ErrorCode.DeadlinePassed;
+}
+
+/** What was to be ended has ended otherwise. */
+function isOver(error: unknown): boolean {
+  return (
+    error instanceof HoldfastError &&
+    (error.number === ErrorCode.StaleLease || error.number === ErrorCode.SessionExpired)
+  );
 }

@@ -125,7 +125,9 @@ export class Hold implements Reviewable {
     this.#onLost(error);
   }
 
-  /** The caller gives it up: not a loss. With an `error` the signal fires, for work that still runs. */
+  /**
+   * The caller gives it up: not a loss. With an `error` the signal fires, for work that still runs.
+   */
   release(error?: HoldfastError): void {
     if (!this.isLive) return;
     this.#error = error;

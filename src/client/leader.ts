@@ -2,10 +2,10 @@
  * The road to the leader: every call of a client goes through here.
  *
  * Owns: which connection leads to the leader, the calls that wait for one, reconnecting, attaching
- * sessions, and what is tried again: by the same request id, with back-off, within the retry budget,
- * never past the deadline. Never: knows what an operation means. A call that was sent on a lost
- * connection is sent once more on each new leader, which the search's own back-off paces.
- * Used by: client.ts, session.ts, acquire.ts, debts.ts.
+ * sessions, and what is tried again: by the same request id, with back-off, within the retry
+ * budget, never past the deadline. Never: knows what an operation means. A call that was sent on a
+ * lost connection is sent once more on each new leader, which the search's own back-off paces. Used
+ * by: client.ts, session.ts, acquire.ts, debts.ts.
  */
 import { REQUEST_DEADLINE_DEFAULT_MS } from '../limits.js';
 import { ERROR_CODE_MIN } from '../wire/errors.js';
@@ -267,6 +267,8 @@ export class Leader implements ConnectionListener {
   /** The call goes again after a back-off, if the budget and its deadline allow. */
   #retry(call: Call, error: HoldfastError): void {
     const { clock, counters } = this.#ambient;
+    // A full window is bounded by itself, and what keeps a lease must not wait for a budget.
+    const isFree = call.spec.isEssential === true || isWindowFull(error);
     const jitter = fullJitterMs(clock, call.refusals, RETRY_BACKOFF_MS, RETRY_BACKOFF_MS_MAX);
     const delayMs = Math.max(0, error.retryAfterMs) + jitter;
     call.refusals += 1;
@@ -274,7 +276,7 @@ export class Leader implements ConnectionListener {
       call.fail(error);
       return;
     }
-    if (call.spec.isEssential !== true && !this.#budget.tryWithdraw()) {
+    if (!isFree && !this.#budget.tryWithdraw()) {
       counters.retriesRefused += 1;
       call.fail(error);
       return;
@@ -427,9 +429,13 @@ export class Leader implements ConnectionListener {
     for (const calls of this.#parked.values()) for (const call of calls) this.#hold(call);
     this.#parked.clear();
     for (const watcher of [...this.#watchers]) watcher.onLeaderLost();
-    // The first hint is followed at once; nodes that point at each other are not chased in a circle.
-    if (hint !== undefined && this.#setbacks === 0) this.seek();
-    else this.#seekLater();
+    // The first hint is followed at once; two nodes that point at each other are not chased.
+    if (hint === undefined || this.#setbacks > 0) {
+      this.#seekLater();
+    } else {
+      this.#setbacks += 1;
+      this.seek();
+    }
   }
 
   #attach(binding: Binding, connection: Connection): void {

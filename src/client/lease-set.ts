@@ -1,9 +1,9 @@
 /**
  * Several leases that were acquired one after the other, for locks that cannot share a commit.
  *
- * Owns: the order, which is that of the names' bytes in every client, so that two of them never wait
- * for each other in a circle; and giving all back when one cannot be had. Never: a common commit:
- * each has its own token. Used by: client.acquireInOrder.
+ * Owns: the order, which is that of the names' bytes in every client, so that two of them never
+ * wait for each other in a circle; and giving all back when one cannot be had. Never: a common
+ * commit: each has its own token. Used by: client.acquireInOrder.
  */
 import { badRequest, type HoldfastError } from './errors.js';
 import type { Lease } from './lease.js';

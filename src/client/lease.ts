@@ -104,8 +104,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Renews now, optionally with another TTL or metadata; not needed to keep the lease. A shorter TTL
-   * never moves the deadline back. Rejects STALE_LEASE when it has ended, BAD_REQUEST `ttl_ms`,
+   * Renews now, optionally with another TTL or metadata; not needed to keep the lease. A shorter
+   * TTL never moves the deadline back. Rejects STALE_LEASE when it has ended, BAD_REQUEST `ttl_ms`,
    * UNKNOWN_OUTCOME or DEADLINE_PASSED; the lease is then in jeopardy or lost.
    */
   async renew(options: RenewOptions = {}): Promise<void> {

@@ -99,8 +99,8 @@ export class Ownership {
   }
 
   /**
-   * The session was renewed in the entry stamped `sample.clusterTimeMs`. A lease that was overdue by
-   * its own TTL had ended before (docs/SEMANTICS.md, SessionRenew).
+   * The session was renewed in the entry stamped `sample.clusterTimeMs`. A lease that was overdue
+   * by its own TTL had ended before (docs/SEMANTICS.md, SessionRenew).
    */
   onSessionRenewed(sample: Sample, sessionDeadlineMs: number): void {
     if (sample.clusterTimeMs >= this.hold.deadlineMs) {

@@ -1,8 +1,9 @@
 /**
- * Reads: get, list, check, lookup, status, members. Answered by any node, linearizably unless stale.
+ * Reads: get, list, check, lookup, status, members. Answered by any node, linearizably unless
+ * stale.
  *
- * Owns: the operations of reads and the paging of lists. Never: the log; a read has no effect and is
- * asked again freely within its deadline. Used by: client.ts.
+ * Owns: the operations of reads and the paging of lists. Never: the log; a read has no effect and
+ * is asked again freely within its deadline. Used by: client.ts.
  */
 import type { PackValue } from '../wire/msgpack-writer.js';
 import { CommandKind } from '../wire/request.js';

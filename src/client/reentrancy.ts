@@ -1,9 +1,9 @@
 /**
  * Which locks the running async context holds: what makes an acquire reentrant when asked for.
  *
- * Owns: the table that follows the async context of withLock. Never: guesses; a context holds a lock
- * only inside the work of its withLock, and only `reentrant: true` looks here. One a client, so two
- * clients never share a hold. Used by: client.ts.
+ * Owns: the table that follows the async context of withLock. Never: guesses; a context holds a
+ * lock only inside the work of its withLock, and only `reentrant: true` looks here. One a client,
+ * so two clients never share a hold. Used by: client.ts.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Ownership } from './ownership.js';

@@ -1,9 +1,10 @@
 /**
- * How many requests may be repeated after a refusal: one in ten, so retries cannot add up to a storm.
+ * How many requests may be repeated after a refusal: one in ten, so retries cannot add up to a
+ * storm.
  *
  * Owns: the tokens and the jittered back-off between attempts. Never: counts the one re-send that a
- * change of leader or a lost connection costs; that is bounded by the search for the leader.
- * Used by: leader.ts.
+ * change of leader or a lost connection costs; that is bounded by the search for the leader. Used
+ * by: leader.ts.
  */
 import { RETRIES_KEPT_MAX, RETRIES_PER_SECOND, RETRY_SHARE } from './bounds.js';
 import type { Clock } from './clock.js';

@@ -2,8 +2,8 @@
  * The sequence numbers of one session and what it tells the cluster about them (invariant I6).
  *
  * Owns: which sequences are final for the caller (settled), the acknowledgement mark, the singles
- * above it, and the window. Never: sends. A sequence whose wait may still be granted is not settled:
- * acknowledging a pending wait is refused as a whole (docs/SEMANTICS.md, Request ids).
+ * above it, and the window. Never: sends. A sequence whose wait may still be granted is not
+ * settled: acknowledging a pending wait is refused as a whole (docs/SEMANTICS.md, Request ids).
  * Used by: session.ts.
  */
 import { ACKNOWLEDGED_SINGLES_MAX } from '../limits.js';

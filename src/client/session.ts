@@ -1,9 +1,9 @@
 /**
  * The public face of a session: a client's presence at the cluster, usable without the lock API.
  *
- * Owns: what a program may see and do. Never: renewals, sequences, leases; presence.ts has them, and
- * the client finds a session's presence by presenceOf. Made by: client.openSession.
- * Used by: programs.
+ * Owns: what a program may see and do. Never: renewals, sequences, leases; presence.ts has them,
+ * and the client finds a session's presence by presenceOf. Made by: client.openSession. Used by:
+ * programs.
  */
 import { CLOSE_DEADLINE_DEFAULT_MS } from './bounds.js';
 import type { Counters } from './counters.js';
@@ -90,9 +90,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Closes the session: its waits are cancelled, its leases end and their signals abort. Idempotent.
-   * Resolves when the cluster has answered. Rejects UNKNOWN_OUTCOME or DEADLINE_PASSED after
-   * `deadlineMs` (ms, default 2,000); the session then ends by its TTL.
+   * Closes the session: its waits are cancelled, its leases end and their signals abort.
+   * Idempotent. Resolves when the cluster has answered. Rejects UNKNOWN_OUTCOME or DEADLINE_PASSED
+   * after `deadlineMs` (ms, default 2,000); the session then ends by its TTL.
    */
   close(deadlineMs: number = CLOSE_DEADLINE_DEFAULT_MS): Promise<void> {
     return this.#presence.close(deadlineMs);

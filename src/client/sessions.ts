@@ -7,7 +7,7 @@
  */
 import { CommandKind } from '../wire/request.js';
 import { SHARED_SESSION_TTL_MS } from './bounds.js';
-import { clientClosed } from './errors.js';
+import { clientClosed, ErrorCode } from './errors.js';
 import { checkDeadline, checkMetadata, checkTtl } from './options.js';
 import type { Parts } from './parts.js';
 import { Presence, sessionInitOf } from './presence.js';
@@ -63,9 +63,13 @@ export class Sessions {
   ): Promise<Presence> {
     if (this.#shared?.isLive === true) return this.#raise(this.#shared, ttlMs, deadlineMs);
     this.#opening ??= this.#openShared(ttlMs);
-    const { clock } = this.#parts.ambient;
-    const what = 'the opening of a session';
-    const presence = await withinDeadline(clock, this.#opening, what, deadlineMs, signal);
+    const { ambient, leader } = this.#parts;
+    const presence = await withinDeadline(ambient.clock, this.#opening, {
+      what: 'the opening of a session',
+      deadlineMs,
+      signal,
+      codeAtDeadline: () => (leader.hasLeader ? ErrorCode.DeadlinePassed : ErrorCode.NoQuorum),
+    });
     return this.#raise(presence, ttlMs, deadlineMs);
   }
 

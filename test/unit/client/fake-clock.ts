@@ -1,8 +1,8 @@
 /**
  * A clock that a test moves by hand: awake time, uptime, timers, and chance from a seed.
  *
- * advance() runs what is due in order and lets promises and the network settle in between. Timers can
- * be late (stall), the machine can be suspended (suspend), and nothing waits for real time.
+ * advance() runs what is due in order and lets promises and the network settle in between. Timers
+ * can be late (stall), the machine can be suspended (suspend), and nothing waits for real time.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock, Instant, Timer } from '../../../src/client/clock.js';
@@ -11,6 +11,45 @@ interface Planned {
   readonly atMs: number;
   readonly order: number;
   readonly onTime: () => void;
+  isCancelled: boolean;
+}
+
+function isBefore(one: Planned, other: Planned): boolean {
+  return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order);
+}
+
+/** A binary heap, so that tests with ten thousand timers stay fast. */
+class TimerHeap {
+  private readonly items: Planned[] = [];
+
+  get first(): Planned | undefined {
+    return this.items[0];
+  }
+
+  push(planned: Planned): void {
+    const { items } = this;
+    let at = items.push(planned) - 1;
+    for (let up = (at - 1) >> 1; at > 0 && isBefore(planned, items[up]!); up = (at - 1) >> 1) {
+      items[at] = items[up]!;
+      at = up;
+    }
+    items[at] = planned;
+  }
+
+  pop(): void {
+    const { items } = this;
+    const last = items.pop();
+    if (last === undefined || items.length === 0) return;
+    let at = 0;
+    for (let child = 1; child < items.length; child = 2 * at + 1) {
+      const right = child + 1;
+      if (right < items.length && isBefore(items[right]!, items[child]!)) child = right;
+      if (!isBefore(items[child]!, last)) break;
+      items[at] = items[child]!;
+      at = child;
+    }
+    items[at] = last;
+  }
 }
 
 const TURNS_TO_SETTLE = 12;
@@ -24,9 +63,8 @@ export class FakeClock implements Clock {
   readonly uptimeQuantumMs = 10;
   awakeMs = 1_000_000;
   uptimeMs = 5_000_000;
-  /** Real ms a local ms lasts is 1 / rate: a clock that runs fast has a rate above 1. */
-  rate = 1;
-  private readonly planned = new Set<Planned>();
+  private readonly heap = new TimerHeap();
+  private armed = 0;
   private order = 0;
   private seed = 12_345;
   private ids = 0;
@@ -42,9 +80,16 @@ export class FakeClock implements Clock {
   startTimer(afterMs: number, onTime: () => void): Timer {
     if (!(afterMs >= 0 && afterMs <= 2 ** 31 - 1)) throw new Error(`timer of ${afterMs} ms`);
     this.order += 1;
-    const planned = { atMs: this.awakeMs + afterMs, order: this.order, onTime };
-    this.planned.add(planned);
-    return { cancel: () => void this.planned.delete(planned) };
+    const atMs = this.awakeMs + afterMs;
+    const planned: Planned = { atMs, order: this.order, onTime, isCancelled: false };
+    this.heap.push(planned);
+    this.armed += 1;
+    return {
+      cancel: () => {
+        if (!planned.isCancelled) this.armed -= 1;
+        planned.isCancelled = true;
+      },
+    };
   }
 
   random(): number {
@@ -62,7 +107,7 @@ export class FakeClock implements Clock {
 
   /** Timers that are armed. */
   get timers(): number {
-    return this.planned.size;
+    return this.armed;
   }
 
   /** Moves time on; what is due runs at its time, in order. */
@@ -71,9 +116,11 @@ export class FakeClock implements Clock {
     const untilMs = this.awakeMs + ms;
     for (let next = this.next(untilMs); next !== undefined; next = this.next(untilMs)) {
       this.move(Math.max(0, next.atMs - this.awakeMs));
-      this.planned.delete(next);
+      this.heap.pop();
+      next.isCancelled = true;
+      this.armed -= 1;
       next.onTime();
-      await settle();
+      if (this.heap.first?.atMs !== next.atMs) await settle();
     }
     this.move(untilMs - this.awakeMs);
     await settle();
@@ -104,14 +151,10 @@ export class FakeClock implements Clock {
   }
 
   private next(untilMs: number): Planned | undefined {
-    let first: Planned | undefined;
-    for (const planned of this.planned) {
-      if (planned.atMs > untilMs) continue;
-      const isEarlier = first === undefined || planned.atMs < first.atMs;
-      const isTie = first !== undefined && planned.atMs === first.atMs;
-      if (isEarlier || (isTie && first !== undefined && planned.order < first.order))
-        first = planned;
+    for (let first = this.heap.first; first !== undefined; first = this.heap.first) {
+      if (!first.isCancelled) return first.atMs <= untilMs ? first : undefined;
+      this.heap.pop();
     }
-    return first;
+    return undefined;
   }
 }

@@ -1,9 +1,10 @@
 /**
  * A cluster of fake nodes that share one small lock machine and can be told to misbehave.
  *
- * It follows docs/SEMANTICS.md where the client can see it: sessions, sequences with a floor, stored
- * results, queues, leases by cluster time. `interfere` sees every request first and may lose it, lose
- * its reply, delay or replace it. It is deliberately plain; the real machine has its own tests.
+ * It follows docs/SEMANTICS.md where the client can see it: sessions, sequences with a floor,
+ * stored results, queues, leases by cluster time. `interfere` sees every request first and may lose
+ * it, lose its reply, delay or replace it. It is deliberately plain; the real machine has its own
+ * tests.
  */
 import { CommandKind } from '../../../src/core/locks/command.js';
 import { ErrorCode } from '../../../src/wire/errors.js';
@@ -93,6 +94,8 @@ export class FakeCluster {
   revision = 100;
   /** Cluster ms per real ms. */
   rate = 1;
+  /** Cluster time is ahead of where it would be, against all assumptions. */
+  leapMs = 0;
   /** Commits take this long. */
   commitMs = 0;
   windowMax = 1_024;
@@ -120,7 +123,8 @@ export class FakeCluster {
   }
 
   get time(): number {
-    return Math.floor((this.clock.uptimeMs - this.epochMs) * this.rate) + 50_000;
+    const elapsedMs = (this.clock.uptimeMs - this.epochMs) * this.rate;
+    return Math.floor(elapsedMs) + 50_000 + this.leapMs;
   }
 
   /** Requests of one command that reached a node. */

@@ -1,8 +1,9 @@
 /**
  * Streams in memory between a client and fake nodes, with the faults of real ones.
  *
- * A node can be down (refuses), hung (accepts and is silent), or cut off; a connection can be reset,
- * and one direction black-holed. Bytes arrive a turn later, or `latencyMs` later by the clock.
+ * A node can be down (refuses), hung (accepts and is silent), or cut off; a connection can be
+ * reset, and one direction black-holed. Bytes arrive a turn later, or `latencyMs` later by the
+ * clock.
  */
 import type { Endpoint, Transport, TransportEvents } from '../../../src/client/transport.js';
 import { formatEndpoint } from '../../../src/client/transport.js';
