@@ -24,10 +24,10 @@ export const PACKED_ID_BYTES = 18;
 /** The most bytes before the content of a string, binary, array or map. */
 export const HEADER_BYTES_MAX = 5;
 
-const TWO_32 = 2 ** 32;
+const TWO_MINUS_32 = 2 ** -32;
 const TEXT_ENCODER = new TextEncoder();
 
-/** Writes a big-endian u32. */
+/** Writes the lower 32 bits of an integer, big-endian. */
 export function putU32(bytes: Uint8Array, at: number, value: number): number {
   bytes[at] = value >>> 24;
   bytes[at + 1] = value >>> 16;
@@ -38,36 +38,49 @@ export function putU32(bytes: Uint8Array, at: number, value: number): number {
 
 /** Writes a big-endian u64; `value` is 0 to 2^53 - 1. */
 export function putU64(bytes: Uint8Array, at: number, value: number): number {
-  return putU32(bytes, putU32(bytes, at, Math.floor(value / TWO_32)), value >>> 0);
+  return putU32(bytes, putU32(bytes, at, highOf(value)), value | 0);
 }
 
 /** Writes an integer, 0 to 2^53 - 1, in its smallest unsigned form. */
 export function putUnsigned(bytes: Uint8Array, at: number, value: number): number {
-  if (value < 0x80) {
-    bytes[at] = value;
-    return at + 1;
-  }
-  return putWideUnsigned(bytes, at, value);
+  return putHalves(bytes, at, highOf(value), value | 0);
 }
 
-function putWideUnsigned(bytes: Uint8Array, at: number, value: number): number {
-  if (value < 0x100) {
+/** The upper half of an integer, for putHalves; the lower one is `value | 0`. */
+export function highOf(value: number): number {
+  return (value * TWO_MINUS_32) | 0;
+}
+
+/**
+ * Writes an integer, given as its upper and lower 32 bits, in its smallest unsigned form. The hot
+ * path calls this one: V8 hands a number from 2^31 up over as a heap object, two halves as words.
+ */
+export function putHalves(bytes: Uint8Array, at: number, high: number, low: number): number {
+  if (high === 0 && low >= 0 && low < 0x80) {
+    bytes[at] = low;
+    return at + 1;
+  }
+  return putWideHalves(bytes, at, high, low);
+}
+
+function putWideHalves(bytes: Uint8Array, at: number, high: number, low: number): number {
+  if (high !== 0) {
+    bytes[at] = 0xcf;
+    return putU32(bytes, putU32(bytes, at + 1, high), low);
+  }
+  if (low < 0 || low >= 0x1_0000) {
+    bytes[at] = 0xce;
+    return putU32(bytes, at + 1, low);
+  }
+  if (low < 0x100) {
     bytes[at] = 0xcc;
-    bytes[at + 1] = value;
+    bytes[at + 1] = low;
     return at + 2;
   }
-  if (value < 0x1_0000) {
-    bytes[at] = 0xcd;
-    bytes[at + 1] = value >>> 8;
-    bytes[at + 2] = value;
-    return at + 3;
-  }
-  if (value < TWO_32) {
-    bytes[at] = 0xce;
-    return putU32(bytes, at + 1, value);
-  }
-  bytes[at] = 0xcf;
-  return putU64(bytes, at + 1, value);
+  bytes[at] = 0xcd;
+  bytes[at + 1] = low >>> 8;
+  bytes[at + 2] = low;
+  return at + 3;
 }
 
 /** Writes nil. */
@@ -86,7 +99,7 @@ export function putBoolean(bytes: Uint8Array, at: number, value: boolean): numbe
   return at + 1;
 }
 
-/** Writes an id, four big-endian u32, as a binary of 16 bytes. */
+/** Writes an id, four words of 32 bits (signed or not), as a binary of 16 bytes. */
 export function putId(
   bytes: Uint8Array,
   at: number,

@@ -10,12 +10,14 @@ import type { LookupState } from '../core/locks/readings.js';
 import { ERROR_CODE_MIN, ErrorCode } from './errors.js';
 import {
   HEADER_BYTES_MAX,
+  highOf,
   INTEGER_BYTES_MAX,
   PACKED_ID_BYTES,
   type PackValue,
   putArrayHeader,
   putBinary,
   putBoolean,
+  putHalves,
   putId,
   putNil,
   putOptional,
@@ -88,11 +90,11 @@ function isGrantCancelled(outcome: Outcome): boolean {
 /** Writes everything after the correlation; `fields` is outcomeFields(outcome). */
 function putOutcome(bytes: Uint8Array, from: number, outcome: Outcome, fields: number): number {
   let at = putUnsigned(bytes, from, outcome.code);
-  at = putUnsigned(bytes, at, outcome.entryTime);
+  at = putEntryTime(bytes, at, outcome);
   at = putBoolean(bytes, at, outcome.replay);
   if (outcome.code >= ERROR_CODE_MIN) return putRefused(bytes, at, outcome, fields);
   if (outcome.code === OutcomeCode.Queued) {
-    at = putUnsigned(bytes, at, outcome.revision);
+    at = putRevision(bytes, at, outcome);
     return putUnsigned(bytes, at, outcome.ahead);
   }
   return putGranted(bytes, at, outcome);
@@ -103,9 +105,9 @@ function putGranted(bytes: Uint8Array, at: number, outcome: Outcome): number {
     case CommandKind.Acquire:
       return putGrant(bytes, at, outcome);
     case CommandKind.Release:
-      return putUnsigned(bytes, at, outcome.revision);
+      return putRevision(bytes, at, outcome);
     case CommandKind.Renew:
-      return putUnsigned(bytes, putTerm(bytes, at, outcome), outcome.token);
+      return putToken(bytes, putTerm(bytes, at, outcome), outcome);
     case CommandKind.SessionRenew:
       return putTerm(bytes, at, outcome);
     case CommandKind.SessionOpen:
@@ -121,21 +123,21 @@ function putGranted(bytes: Uint8Array, at: number, outcome: Outcome): number {
 
 /** lease, token, revision, deadline, ttl. */
 function putGrant(bytes: Uint8Array, from: number, outcome: Outcome): number {
-  let at = putId(bytes, from, outcome.id0, outcome.id1, outcome.id2, outcome.id3);
-  at = putUnsigned(bytes, at, outcome.token);
-  at = putUnsigned(bytes, at, outcome.revision);
+  let at = putOutcomeId(bytes, from, outcome);
+  at = putToken(bytes, at, outcome);
+  at = putRevision(bytes, at, outcome);
   return putTerm(bytes, at, outcome);
 }
 
 /** deadline, ttl. */
 function putTerm(bytes: Uint8Array, at: number, outcome: Outcome): number {
-  return putUnsigned(bytes, putUnsigned(bytes, at, outcome.deadline), outcome.ttlMs);
+  return putUnsigned(bytes, putDeadline(bytes, at, outcome), outcome.ttlMs);
 }
 
 /** session, secret, deadline, ttl. */
 function putSession(bytes: Uint8Array, from: number, outcome: Outcome): number {
-  let at = putId(bytes, from, outcome.id0, outcome.id1, outcome.id2, outcome.id3);
-  at = putId(bytes, at, outcome.secret0, outcome.secret1, outcome.secret2, outcome.secret3);
+  let at = putOutcomeId(bytes, from, outcome);
+  at = putSecret(bytes, at, outcome);
   return putTerm(bytes, at, outcome);
 }
 
@@ -146,7 +148,7 @@ function putRefused(bytes: Uint8Array, from: number, outcome: Outcome, fields: n
     case 7:
       return putHolder(bytes, at, outcome);
     case 4:
-      return putUnsigned(bytes, putUnsigned(bytes, at, outcome.cause), outcome.revision);
+      return putRevision(bytes, putUnsigned(bytes, at, outcome.cause), outcome);
     case 3:
       return putUtf8(bytes, at, outcome.blob);
     default:
@@ -156,11 +158,43 @@ function putRefused(bytes: Uint8Array, from: number, outcome: Outcome, fields: n
 
 /** token, since, deadline, principal, metadata of who stands in the way. */
 function putHolder(bytes: Uint8Array, from: number, outcome: Outcome): number {
-  let at = putUnsigned(bytes, from, outcome.token);
-  at = putUnsigned(bytes, at, outcome.holderSince);
-  at = putUnsigned(bytes, at, outcome.deadline);
+  let at = putToken(bytes, from, outcome);
+  at = putSince(bytes, at, outcome);
+  at = putDeadline(bytes, at, outcome);
   at = putUnsigned(bytes, at, outcome.holderPrincipal);
   return putBinary(bytes, at, outcome.blob);
+}
+
+/* Numbers that pass 2^31 within hours are handed over in halves: see putHalves. */
+
+function putToken(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  return putHalves(bytes, at, highOf(outcome.token), outcome.token | 0);
+}
+
+function putRevision(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  return putHalves(bytes, at, highOf(outcome.revision), outcome.revision | 0);
+}
+
+function putDeadline(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  return putHalves(bytes, at, highOf(outcome.deadline), outcome.deadline | 0);
+}
+
+function putEntryTime(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  return putHalves(bytes, at, highOf(outcome.entryTime), outcome.entryTime | 0);
+}
+
+function putSince(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  return putHalves(bytes, at, highOf(outcome.holderSince), outcome.holderSince | 0);
+}
+
+function putSecret(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  const first = outcome.secret0 | 0;
+  const second = outcome.secret1 | 0;
+  return putId(bytes, at, first, second, outcome.secret2 | 0, outcome.secret3 | 0);
+}
+
+function putOutcomeId(bytes: Uint8Array, at: number, outcome: Outcome): number {
+  return putId(bytes, at, outcome.id0 | 0, outcome.id1 | 0, outcome.id2 | 0, outcome.id3 | 0);
 }
 
 const NO_DETAIL: readonly PackValue[] = [];
