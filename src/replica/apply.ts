@@ -6,7 +6,7 @@
  * commit: its callers are told NOT_LEADER, outcome none. Called by: turn, and when a read arrives.
  */
 import { assert } from '../collections/assert.js';
-import { CommandKind } from '../core/locks/command.js';
+import { CommandKind, OPERATION_VERSION } from '../core/locks/command.js';
 import { OutcomeCode } from '../core/locks/outcome.js';
 import type { Entry } from '../core/raft/message.js';
 import { APPEND_BYTES_MAX, APPLY_OPERATIONS_MAX } from '../limits.js';
@@ -90,6 +90,7 @@ function applyOperation(
   const { machine, entryReader, command, outcome } = state;
   const fault = decodeOperation(entry.data, entryReader.start, entryReader.end, command);
   assert(fault === 0, 'apply: what was admitted decodes alike on every node');
+  assert(entryReader.version <= OPERATION_VERSION, 'I11: this build knows the operation');
   command.principal = entryReader.principal;
   machine.apply(command, outcome);
   if (outcome.replay) state.counters.duplicates += 1;

@@ -21,10 +21,15 @@ export interface Listener {
 export class Attachments {
   private readonly bySlot: (Attachment | undefined)[] = [];
   private readonly byPlace = new Map<number, Listener[]>();
+  /** Slots that were attached to each open connection; some may be another's by now. */
+  private readonly slotsOf = new Map<Connection, Set<number>>();
 
   /** Binds a session to a connection; the one it was bound to loses it. */
   attach(slot: number, number: number, connection: Connection): void {
     this.bySlot[slot] = { number, connection };
+    const slots = this.slotsOf.get(connection);
+    if (slots === undefined) this.slotsOf.set(connection, new Set([slot]));
+    else slots.add(slot);
   }
 
   /** True when `connection` may speak for the session in `slot`. */
@@ -63,8 +68,9 @@ export class Attachments {
 
   /** Forgets every session that spoke through a connection that has closed. */
   detach(connection: Connection): void {
-    for (let slot = 0; slot < this.bySlot.length; slot += 1) {
+    for (const slot of this.slotsOf.get(connection) ?? []) {
       if (this.bySlot[slot]?.connection === connection) this.bySlot[slot] = undefined;
     }
+    this.slotsOf.delete(connection);
   }
 }

@@ -122,7 +122,9 @@ export class ReplicaState {
       termStarts: logState.termStarts,
       tail: logState.tail,
     });
-    this.machine = new LockMachine(options.settings, digestKey(options.clusterId));
+    options.entropy.fill16(this.entropy, 0);
+    const seeds = words(this.entropy).subarray(0, 2);
+    this.machine = new LockMachine(options.settings, words(options.clusterId), seeds);
     this.open = this.pending.take();
     this.writer.open();
     this.nowUs = options.clock.nowUs();
@@ -133,11 +135,12 @@ export class ReplicaState {
 /** Reads for apply are told from reads for followers by this in place of a node id. */
 export const APPLY_READ = 0;
 
-function digestKey(clusterId: Uint8Array): Uint32Array {
-  const view = new DataView(clusterId.buffer, clusterId.byteOffset, clusterId.byteLength);
-  const key = new Uint32Array(4);
-  for (let i = 0; i < 4; i += 1) key[i] = view.getUint32(i * 4);
-  return key;
+/** 16 bytes as four big-endian u32. */
+function words(bytes: Uint8Array): Uint32Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const result = new Uint32Array(4);
+  for (let i = 0; i < 4; i += 1) result[i] = view.getUint32(i * 4);
+  return result;
 }
 
 /** Where clients reach the leader that this node knows, '' for none. */

@@ -54,9 +54,16 @@ export interface SessionReading {
 export class LockMachine {
   private readonly state: MachineState;
 
-  /** `digestKey`: four u32, the same on every node of the cluster. */
-  constructor(settings: Settings, digestKey: Uint32Array) {
-    this.state = new MachineState({ ...settings }, digestKey);
+  /**
+   * `digestKey`: four u32, the same on every node of the cluster. `hashSeeds`: two u32 that only
+   * this node knows; they place records in indexes and are seen in no outcome and no digest.
+   */
+  constructor(
+    settings: Settings,
+    digestKey: Uint32Array,
+    hashSeeds: Uint32Array = new Uint32Array(2),
+  ) {
+    this.state = new MachineState({ ...settings }, digestKey, hashSeeds);
   }
 
   /** Events of the entry being applied, in revision order; valid until the next beginEntry. */

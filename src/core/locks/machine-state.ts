@@ -70,6 +70,7 @@ export class MachineState {
   constructor(
     readonly settings: Settings,
     digestKey: Uint32Array,
+    hashSeeds: Uint32Array,
   ) {
     this.hash = new RecordHash(
       digestKey[0] as number,
@@ -77,11 +78,13 @@ export class MachineState {
       digestKey[2] as number,
       digestKey[3] as number,
     );
-    this.locks = new LockTable(this.store, this.hash);
+    const seed0 = hashSeeds[0] as number;
+    const seed1 = hashSeeds[1] as number;
+    this.locks = new LockTable(this.store, this.hash, seed0, seed1);
     this.leases = new LeaseTable(this.store, this.hash);
     this.sessions = new SessionTable(this.store, this.hash);
     this.waits = new WaitTable(this.store, this.hash);
-    this.results = new ResultTable(this.store, this.hash);
+    this.results = new ResultTable(this.store, this.hash, seed0, seed1);
     this.ended = new EndedLeases(this.hash, settings.endedLeasesMax);
     this.leases.locks = this.locks;
     this.leases.sessions = this.sessions;

@@ -16,7 +16,7 @@ const TAG_LOCK = 1;
 
 export class LockTable extends Table {
   name = new Uint32Array(CAPACITY_INITIAL);
-  nameHash = new Uint32Array(CAPACITY_INITIAL);
+  nameHash = new Int32Array(CAPACITY_INITIAL);
   /** Lease slot of the exclusive holder. */
   holder = new Int32Array(CAPACITY_INITIAL);
   firstWait = new Int32Array(CAPACITY_INITIAL);
@@ -35,14 +35,20 @@ export class LockTable extends Table {
   readonly order: NameOrder;
   private readonly byName = new HashIndex();
 
-  constructor(store: ByteStore, hash: RecordHash) {
+  /** The seeds keep a client from choosing names that collide in the index. */
+  constructor(
+    store: ByteStore,
+    hash: RecordHash,
+    private readonly seed0: number,
+    private readonly seed1: number,
+  ) {
     super(store, hash);
     this.order = new NameOrder(store);
   }
 
   /** Slot of the lock with this name, or NONE. */
   find(bytes: Uint8Array, offset: number, length: number): number {
-    const hash = hashBytes(bytes, offset, length);
+    const hash = hashBytes(bytes, offset, length, this.seed0, this.seed1);
     let slot = this.byName.find(hash);
     while (slot !== NONE) {
       if (this.store.equals(this.name[slot] as number, bytes, offset, length)) return slot;
@@ -54,7 +60,7 @@ export class LockTable extends Table {
   /** A new lock, not yet idle: its caller grants it in the same command. */
   create(bytes: Uint8Array, offset: number, length: number): number {
     const slot = this.take();
-    const hash = hashBytes(bytes, offset, length);
+    const hash = hashBytes(bytes, offset, length, this.seed0, this.seed1);
     const handle = this.store.store(bytes, offset, length);
     this.name[slot] = handle;
     this.nameHash[slot] = hash;
@@ -108,7 +114,7 @@ export class LockTable extends Table {
 
   protected override growColumns(capacity: number): void {
     this.name = growUint32(this.name, capacity, 0);
-    this.nameHash = growUint32(this.nameHash, capacity, 0);
+    this.nameHash = growInt32(this.nameHash, capacity, 0);
     this.holder = growInt32(this.holder, capacity, NONE);
     this.firstWait = growInt32(this.firstWait, capacity, NONE);
     this.lastWait = growInt32(this.lastWait, capacity, NONE);

@@ -5,6 +5,7 @@
  * ones. Never: decides whether an id is forgotten; requests.ts does.
  * Used by: the rules of the lock machine.
  */
+import type { ByteStore } from '../../../collections/byte-store.js';
 import { DeadlineHeap } from '../../../collections/deadline-heap.js';
 import type { RecordHash } from '../../../collections/digest.js';
 import { HashIndex, hashBytes, hashPair } from '../../../collections/hash-index.js';
@@ -70,8 +71,18 @@ export class ResultTable extends Table {
   freeCount = 0;
   sessions!: SessionTable;
 
+  /** The seeds keep a client from choosing ids that collide in the index. */
+  constructor(
+    store: ByteStore,
+    hash: RecordHash,
+    private readonly seed0: number,
+    private readonly seed1: number,
+  ) {
+    super(store, hash);
+  }
+
   findSequence(session: number, sequence: number): number {
-    let slot = this.bySequence.find(hashPair(session, sequence));
+    let slot = this.bySequence.find(hashPair(session, sequence, this.seed0));
     while (slot !== NONE) {
       if (this.session[slot] === session && this.sequence[slot] === sequence) return slot;
       slot = this.bySequence.findNext();
@@ -80,7 +91,7 @@ export class ResultTable extends Table {
   }
 
   findFree(principal: number, bytes: Uint8Array, offset: number, length: number): number {
-    let slot = this.byFree.find(freeHash(principal, bytes, offset, length));
+    let slot = this.byFree.find(this.freeHash(principal, bytes, offset, length));
     while (slot !== NONE) {
       const isSame =
         this.principal[slot] === principal &&
@@ -96,7 +107,7 @@ export class ResultTable extends Table {
     this.session[slot] = session;
     this.sequence[slot] = sequence;
     this.free[slot] = 0;
-    this.bySequence.insert(hashPair(session, sequence), slot);
+    this.bySequence.insert(hashPair(session, sequence, this.seed0), slot);
     const first = this.sessions.firstResult[session] as number;
     this.nextInSession[slot] = first;
     if (first !== NONE) this.previousInSession[first] = slot;
@@ -110,9 +121,13 @@ export class ResultTable extends Table {
     this.session[slot] = NONE;
     this.sequence[slot] = 0;
     this.free[slot] = this.store.store(bytes, offset, length);
-    this.byFree.insert(freeHash(principal, bytes, offset, length), slot);
+    this.byFree.insert(this.freeHash(principal, bytes, offset, length), slot);
     this.freeCount += 1;
     return slot;
+  }
+
+  private freeHash(principal: number, bytes: Uint8Array, offset: number, length: number): number {
+    return hashPair(hashBytes(bytes, offset, length, this.seed0, this.seed1), principal);
   }
 
   private createBlank(principal: number): number {
@@ -148,7 +163,7 @@ export class ResultTable extends Table {
     const free = this.free[slot] as number;
     if (free !== 0) {
       const store = this.store;
-      const hash = freeHash(
+      const hash = this.freeHash(
         this.principal[slot] as number,
         store.pageOf(free),
         store.offsetOf(free),
@@ -159,7 +174,7 @@ export class ResultTable extends Table {
       this.freeCount -= 1;
       this.retentions.remove(slot);
     } else {
-      this.bySequence.remove(hashPair(session, this.sequence[slot] as number), slot);
+      this.bySequence.remove(hashPair(session, this.sequence[slot] as number, this.seed0), slot);
       this.unlink(slot, session);
     }
     this.releaseBlob(slot);
@@ -296,8 +311,4 @@ export class ResultTable extends Table {
     this.holderPrincipal = growUint32(this.holderPrincipal, capacity, 0);
     this.blob = growUint32(this.blob, capacity, 0);
   }
-}
-
-function freeHash(principal: number, bytes: Uint8Array, offset: number, length: number): number {
-  return hashPair(hashBytes(bytes, offset, length), principal);
 }
