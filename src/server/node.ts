@@ -162,7 +162,6 @@ class Node {
       members: record.members.map((member, at) => ({ ...member, ...addresses[at]!.peer })),
       server,
       onMessage: (message) => this.replica.onMessage(message),
-      onPeerState: (peer, isUp) => logger.info({ peer, isUp }, isUp ? 'peer up' : 'peer down'),
       onNote: (text) => logger.info({}, text),
     });
     this.replica = new Replica({

@@ -31,6 +31,11 @@ function loop(folder: string, name: string): string {
   return `echo $$ > ${folder}/${name}; while :; do sleep 0.02; done`;
 }
 
+/** Prints `alone` or `overlap`: a zombie that nobody has reaped yet does nothing any more. */
+function lookFor(pid: number): string {
+  return `grep -q "^State:.[RSDT]" /proc/${pid}/status 2>/dev/null && echo overlap || echo alone`;
+}
+
 /** The lock as `holdfast get --json` shows it. */
 async function get(
   test: Test,
@@ -132,8 +137,8 @@ t.test('kill -9 of the CLI: its command is gone before the next one starts', asy
   const folder = t.testdir({});
   const first = new Cli(t, lockWords('handover', loop(folder, 'first'), '--ttl', '2s'), ENDPOINTS);
   const firstPid = await pidIn(path.join(folder, 'first'));
-  const script = `if kill -0 ${firstPid} 2>/dev/null; then echo overlap; else echo alone; fi`;
-  const second = runCli(t, lockWords('handover', script, '--wait', '30s'), ENDPOINTS);
+  const words = lockWords('handover', lookFor(firstPid), '--wait', '30s');
+  const second = runCli(t, words, ENDPOINTS);
   first.signal('SIGKILL');
   const { status, out, err } = await second;
   t.equal(status, 0, err);
@@ -147,8 +152,8 @@ t.test('a stopped CLI: its command is gone before the next one starts', async (t
   const first = new Cli(t, lockWords('stopped', script, '--ttl', '2s'), ENDPOINTS);
   const firstPid = await pidIn(path.join(folder, 'first'));
   first.signal('SIGSTOP');
-  const look = `if kill -0 ${firstPid} 2>/dev/null; then echo overlap; else echo alone; fi`;
-  const second = await runCli(t, lockWords('stopped', look, '--wait', '30s'), ENDPOINTS);
+  const words = lockWords('stopped', lookFor(firstPid), '--wait', '30s');
+  const second = await runCli(t, words, ENDPOINTS);
   t.equal(second.status, 0, second.err);
   t.equal(second.out, 'alone\n');
   first.signal('SIGCONT');

@@ -281,7 +281,7 @@ export class Cluster {
       for (const node of this.nodes) this.launch(node, node.place.nodeId === 1);
       if (this.options.waitsForLeader === false) return;
       try {
-        await waitFor('the cluster to found itself and elect', () => this.lookAtStart(), 60_000);
+        await waitFor('the cluster to found itself and elect', () => this.lookAtStart(), 120_000);
         return;
       } catch (error) {
         const isPortTaken = this.nodeIds.some((id) => this.output(id).includes('EADDRINUSE'));

@@ -20,3 +20,9 @@ export function isAlive(pid: number): boolean {
   const state = stateOf(pid);
   return state !== '' && state !== 'Z' && state !== 'X';
 }
+
+/** Process ids of the running children of a process. */
+export function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
+  return text.split(' ').filter(Boolean).map(Number).filter(isAlive);
+}

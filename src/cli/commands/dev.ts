@@ -7,8 +7,9 @@
  * Used by: commands/table.ts, npm start.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
-import { OptionError, parseWhole } from '../../server/options.js';
+import { type Endpoint, formatEndpoint, OptionError, parseWhole } from '../../server/options.js';
 import type { CommandInput, CommandSpec } from '../command.js';
 import { DevChildren } from '../dev-children.js';
 import { ExitCode } from '../exit-codes.js';
@@ -54,6 +55,24 @@ export function decideFounding(folder: string, nodes: readonly LocalNode[]): boo
   );
 }
 
+/** Resolves with the system's error when the port cannot be listened on, null when it can. */
+function tryPort({ host, port }: Endpoint): Promise<NodeJS.ErrnoException | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', resolve);
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
+  });
+}
+
+/** The first port of the nodes that is not free, as words; '' when all are. */
+async function findTakenPort(nodes: readonly LocalNode[]): Promise<string> {
+  for (const endpoint of nodes.flatMap((node) => [node.client, node.peer])) {
+    const error = await tryPort(endpoint);
+    if (error !== null) return `${formatEndpoint(endpoint)} (${error.code ?? error.message})`;
+  }
+  return '';
+}
+
 /** Resolves with the leader's id once a leader serves, or null when `isOver` says so first. */
 async function waitForLeader(
   nodes: readonly LocalNode[],
@@ -76,6 +95,13 @@ async function run(input: CommandInput): Promise<number> {
     PORT_MAX - 2 * LOCAL_NODES - 200,
   );
   const nodes = localNodes(folder, basePort);
+  const taken = await findTakenPort(nodes);
+  if (taken !== '') {
+    // Without this check a cluster that is there already would be taken for the new one.
+    const words = `cannot listen on ${taken}: is another cluster running? Try --base-port`;
+    input.output.failure('PORT_TAKEN', words, {});
+    return ExitCode.Configuration;
+  }
   const children = new DevChildren(path.join(folder, 'logs'), input.output);
   children.start(nodes, decideFounding(folder, nodes), input.list('setting'));
   const leader = await waitForLeader(nodes, () => children.isEnding || children.hasFailed);
