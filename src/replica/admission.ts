@@ -146,7 +146,10 @@ function isAllowed(state: ReplicaState, connection: Connection, correlation: num
     default:
   }
   const inFlight = state.pending.operations + state.open.count;
-  if (command.requestKind === RequestKind.Free && machine.freeResultsLeft <= inFlight) {
+  const isRemembered =
+    command.kind !== CommandKind.Renew && command.kind !== CommandKind.SessionRenew;
+  const isNamed = isRemembered && command.requestKind === RequestKind.Free;
+  if (isNamed && machine.freeResultsLeft <= inFlight) {
     const id = command.bytes.subarray(
       command.requestOffset,
       command.requestOffset + command.requestBytes,
