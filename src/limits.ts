@@ -123,6 +123,8 @@ export const SEGMENT_BYTES_MAX = 64 << 20;
 export const LOG_SILENCE_MS_MAX = 20_000;
 /** Appends handed to the log thread and not yet durable. */
 export const LOG_APPENDS_MAX = 256;
+/** Shared memory that carries orders to the log thread; a power of two. */
+export const LOG_RING_BYTES = 4 << 20;
 /** Bytes that the log thread puts into one transaction before it commits. */
 export const LOG_GROUP_BYTES_MAX = 16 << 20;
 /** Bytes that must stay free on the log's disk; a node that would go below ends. */
@@ -158,4 +160,6 @@ assertLimit(2 * APPEND_BYTES_MAX < PEER_FRAME_BYTES_MAX, 'an append message fits
 assertLimit(HEARTBEAT_TICKS * 4 < ELECTION_TICKS_MIN, 'three heartbeats may be lost');
 assertLimit(ELECTION_TICKS_MIN < ELECTION_TICKS_MAX, 'election time-outs are spread');
 assertLimit(PULSE_MS < CLOCK_STEP_MS_MAX, 'a pulse never runs into the clock cap');
+assertLimit((LOG_RING_BYTES & (LOG_RING_BYTES - 1)) === 0, 'the ring is a power of two');
+assertLimit(BATCH_BYTES_MAX <= LOG_RING_BYTES / 4, 'about every batch fits the ring');
 assertLimit(BATCHES_IN_FLIGHT_MAX < LOG_APPENDS_MAX, 'the log queue holds every batch in flight');

@@ -67,11 +67,12 @@ export class ClientSocket implements Transport {
   }
 
   flush(): void {
-    if (this.connection.closed) {
+    this.connection.sealFrame();
+    if (!this.socket.writable) {
+      // It was closed, by either side: a write now would reset the last words away.
       this.connection.out.clear();
       return;
     }
-    this.connection.sealFrame();
     writeOut(this.socket, this.connection.out);
     const unsent = this.socket.writableLength;
     if (unsent > 2 * CONNECTION_OUT_BYTES_MAX) this.socket.destroy();

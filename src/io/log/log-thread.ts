@@ -9,14 +9,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import {
-  LOG_FREE_BYTES_MIN,
-  LOG_GROUP_BYTES_MAX,
-  LOG_WINDOW_BYTES,
-  LOG_WINDOW_ENTRIES,
-} from '../../limits.js';
+import { LOG_GROUP_BYTES_MAX, LOG_WINDOW_BYTES, LOG_WINDOW_ENTRIES } from '../../limits.js';
 import { syncFolder } from './environment.js';
 import { LogError } from './log-error.js';
+import { RingReader } from './order-ring.js';
 import {
   type LogReply,
   type LogRequest,
@@ -27,66 +23,50 @@ import {
 } from './protocol.js';
 import { listSegments } from './segment-files.js';
 import type { SegmentedLog } from './segmented-log.js';
+import { freeBytesOf, SpaceGuard } from './space-guard.js';
 import { StateStore } from './state-store.js';
 import { openSegmentedLog, type VerifiedLog } from './verify.js';
 
-/** Bytes written, and ms, after which free space is asked for again. */
-const SPACE_CHECK_BYTES = 1 << 20;
-const SPACE_CHECK_MS = 200;
-const MIB = 1 << 20;
+/** Memory for orders between two commits; what does not fit is allocated. */
+const ARENA_BYTES = 4 << 20;
 
 function tell(reply: LogReply, transfer: ArrayBuffer[] = []): void {
   parentPort!.postMessage(reply, transfer);
 }
 
-/** Knows how much room the disk has, without asking at every commit. */
-class SpaceGuard {
-  private freeBytes = 0;
-  private writtenBytes = 0;
-  private askedAt = -Infinity;
-  /** Free space as last told to the main thread. */
-  toldMib = 0;
+/** Memory for the orders of one group, used again for the next. */
+class Arena {
+  private readonly bytes = new Uint8Array(ARENA_BYTES);
+  private used = 0;
 
-  constructor(private readonly folder: string) {}
-
-  /** Throws when fewer than LOG_FREE_BYTES_MIN would be left after writing `bytes`. */
-  expect(bytes: number): void {
-    this.writtenBytes += bytes;
-    const now = performance.now();
-    if (this.writtenBytes >= SPACE_CHECK_BYTES || now - this.askedAt >= SPACE_CHECK_MS) {
-      this.ask(now);
-    }
-    if (this.freeBytes - bytes >= LOG_FREE_BYTES_MIN) return;
-    throw new Error(
-      `free space on the disk of ${this.folder}: the log stops at ${LOG_FREE_BYTES_MIN} bytes ` +
-        `free, there are ${this.freeBytes}`,
-    );
+  /** Room for `length` bytes until release(). */
+  take(length: number): Uint8Array {
+    if (this.used + length > this.bytes.length) return new Uint8Array(length);
+    this.used += length;
+    return this.bytes.subarray(this.used - length, this.used);
   }
 
-  private ask(now: number): void {
-    const { bavail, bsize } = fs.statfsSync(this.folder);
-    this.freeBytes = bavail * bsize;
-    this.writtenBytes = 0;
-    this.askedAt = now;
-    const mib = Math.floor(this.freeBytes / MIB);
-    if (mib === this.toldMib) return;
-    this.toldMib = mib;
-    tell({ kind: 'free', mib });
+  /** The orders of the group are on disk: LMDB has copied them. */
+  release(): void {
+    this.used = 0;
   }
 }
 
 /** Serves one data folder. */
 class LogThread {
   private readonly space: SpaceGuard;
+  private readonly arena = new Arena();
+  private readonly ring: RingReader;
   private durableAppendId = -1;
   private groupBytes = 0;
 
   constructor(
-    folder: string,
+    options: ThreadOptions,
     private readonly state: StateStore,
     private readonly log: SegmentedLog,
   ) {
-    this.space = new SpaceGuard(folder);
+    this.ring = new RingReader(options.ring);
+    this.space = new SpaceGuard(options.folder, freeBytesOf, (mib) => tell({ kind: 'free', mib }));
     this.space.expect(0);
   }
 
@@ -94,24 +74,40 @@ class LogThread {
     return this.space.toldMib;
   }
 
-  /** Handles `first` and all that is queued behind it. False: closed. */
-  serve(first: LogRequest): boolean {
-    let request: LogRequest | undefined = first;
-    while (request !== undefined) {
-      if (request instanceof ArrayBuffer) this.addOrder(new OrderReader(request));
-      else if (!this.handle(request)) return false;
+  /** Carries out what comes over the ring until it is told to close. */
+  serve(): void {
+    for (;;) {
+      const length = this.ring.peek();
+      if (length < 0) this.rest();
+      else if (length > 0) this.addOrder(this.takeOrder(length));
+      else if (!this.handle(this.takeRequest())) return;
       if (this.groupBytes >= LOG_GROUP_BYTES_MAX) this.commit();
-      request = nextRequest();
-      if (request !== undefined) continue;
-      this.commit();
-      request = nextRequest();
     }
-    return true;
+  }
+
+  /** Commits what is queued; sleeps only when nothing came meanwhile. */
+  private rest(): void {
+    if (this.durableAppendId < 0) this.ring.wait();
+    else this.commit();
+  }
+
+  private takeOrder(length: number): OrderReader {
+    const bytes = this.arena.take(length);
+    this.ring.take(bytes);
+    return new OrderReader(bytes);
+  }
+
+  private takeRequest(): LogRequest {
+    this.ring.takePortFrame();
+    const received = receiveMessageOnPort(parentPort!) as { message: LogRequest } | undefined;
+    // The main thread posts before it writes the frame, so the message is there.
+    if (received === undefined) throw new Error('a request is missing on the port');
+    return received.message;
   }
 
   private addOrder(order: OrderReader): void {
-    this.space.expect(order.bytes);
-    this.groupBytes += order.bytes;
+    this.space.expect(order.bytes.length);
+    this.groupBytes += order.bytes.length;
     // Term and vote are durable before anything that they allow (Raft §5.2), a cut included.
     if (order.hasHardState) this.state.saveHardState(order.term, order.votedFor);
     if (order.truncateFrom !== 0) this.log.truncate(order.truncateFrom);
@@ -127,9 +123,15 @@ class LogThread {
     tell(this.durableAppendId);
     this.durableAppendId = -1;
     this.groupBytes = 0;
+    this.arena.release();
   }
 
-  private handle(request: Exclude<LogRequest, ArrayBuffer>): boolean {
+  /** False: closed. */
+  private handle(request: LogRequest): boolean {
+    if (request instanceof ArrayBuffer) {
+      this.addOrder(new OrderReader(new Uint8Array(request)));
+      return true;
+    }
     // Requests are carried out in the order they came: what was appended before is committed.
     this.commit();
     if (request.kind === 'read') {
@@ -147,10 +149,6 @@ class LogThread {
     tell({ kind: 'done', callId: request.callId });
     return true;
   }
-}
-
-function nextRequest(): LogRequest | undefined {
-  return (receiveMessageOnPort(parentPort!) as { message: LogRequest } | undefined)?.message;
 }
 
 /** Records from `from` on, at least one if it is there, until `bytesMax` or `to`. */
@@ -205,7 +203,7 @@ function open(options: ThreadOptions): LogThread {
   const tail = readTail(log);
   const { term, votedFor, diskId, founding } = state.current;
   const { firstIndex, lastIndex } = log;
-  const thread = new LogThread(folder, state, log);
+  const thread = new LogThread(options, state, log);
   const found = { term, votedFor, diskId, founding, firstIndex, lastIndex };
   const { freeMib } = thread;
   tell({ kind: 'opened', ...found, termStarts, commitIndex, tail, freeMib }, [tail.bytes]);
@@ -216,7 +214,10 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Opens the folder and serves requests until closed; the main thread learns how it ended. */
+/**
+ * Opens the folder and serves it until closed; the main thread learns how it ended. The thread
+ * blocks between requests and never comes back to its event loop.
+ */
 function main(): void {
   let thread: LogThread;
   try {
@@ -226,16 +227,11 @@ function main(): void {
     tell({ kind: 'refused', code, text: describe(error) });
     return;
   }
-  let failed = false;
-  parentPort!.on('message', (request: LogRequest) => {
-    if (failed) return;
-    try {
-      if (!thread.serve(request)) parentPort!.close();
-    } catch (error) {
-      failed = true;
-      tell({ kind: 'failed', text: describe(error) });
-    }
-  });
+  try {
+    thread.serve();
+  } catch (error) {
+    tell({ kind: 'failed', text: describe(error) });
+  }
 }
 
 main();

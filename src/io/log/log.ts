@@ -17,13 +17,15 @@ import {
 import type { AppendOrder, LogEvents, LogPort, LogState } from '../../replica/ports.js';
 import { FolderLock } from './folder-lock.js';
 import { LogError, LogErrorCode } from './log-error.js';
+import { makeRing, RingWriter } from './order-ring.js';
 import {
-  encodeOrder,
   type LogReply,
   type LogRequest,
   type OpenedLog,
+  orderBytes,
   type ThreadOptions,
   unpackEntries,
+  writeOrder,
 } from './protocol.js';
 import { endProcess, Watchdog, writeLastWords } from './watchdog.js';
 
@@ -76,6 +78,7 @@ export class LmdbLog implements LogPort {
 
   constructor(
     private readonly worker: Worker,
+    private readonly ring: RingWriter,
     private readonly lock: FolderLock,
     private readonly options: LogOptions,
     private free: number,
@@ -105,8 +108,17 @@ export class LmdbLog implements LogPort {
     }
     this.askedAppendId = appendId;
     this.watchdog.onAsked();
-    const buffer = encodeOrder(order);
-    this.worker.postMessage(buffer, [buffer]);
+    const length = orderBytes(order);
+    const at = this.ring.tryBegin(length);
+    if (at >= 0) {
+      writeOrder(this.ring.bytes, this.ring.view, at, order);
+      this.ring.end();
+      return;
+    }
+    const bytes = new Uint8Array(length);
+    writeOrder(bytes, new DataView(bytes.buffer), 0, order);
+    this.worker.postMessage(bytes.buffer, [bytes.buffer]);
+    this.ring.putPortFrame();
   }
 
   read(readId: number, fromIndex: number, toIndex: number, bytesMax: number): void {
@@ -141,6 +153,7 @@ export class LmdbLog implements LogPort {
   private ask(request: Exclude<LogRequest, ArrayBuffer>): void {
     this.watchdog.onAsked();
     this.worker.postMessage(request);
+    this.ring.putPortFrame();
   }
 
   private call(make: (callId: number) => Exclude<LogRequest, ArrayBuffer>): Promise<void> {
@@ -225,11 +238,9 @@ export async function openLog(options: LogOptions): Promise<OpenedLogPort> {
   fs.mkdirSync(options.folder, { recursive: true });
   const lock = await FolderLock.take(options.folder);
   const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
-  const threadOptions: ThreadOptions = {
-    folder: options.folder,
-    nodeId: options.nodeId,
-    segmentBytesMax,
-  };
+  const { folder, nodeId } = options;
+  const ring = makeRing();
+  const threadOptions: ThreadOptions = { folder, nodeId, segmentBytesMax, ring };
   const worker = new Worker(new URL('./log-thread.js', import.meta.url), {
     workerData: threadOptions,
     // The tail of the log and a read answer are all that lives on the thread's heap.
@@ -237,9 +248,9 @@ export async function openLog(options: LogOptions): Promise<OpenedLogPort> {
   });
   try {
     const opened = await awaitOpened(worker, options);
-    const log = new LmdbLog(worker, lock, options, opened.freeMib);
+    const log = new LmdbLog(worker, new RingWriter(ring), lock, options, opened.freeMib);
     const { diskId, founding } = opened;
-    return { log, state: stateOf(opened), identity: { nodeId: options.nodeId, diskId, founding } };
+    return { log, state: stateOf(opened), identity: { nodeId, diskId, founding } };
   } catch (error) {
     await worker.terminate();
     await lock.release();

@@ -8,7 +8,7 @@
 import type { EntryKind } from '../../core/raft/message.js';
 import { Entry } from '../../core/raft/message.js';
 import type { AppendOrder } from '../../replica/ports.js';
-import { RECORD_HEADER_BYTES, writeHeader } from './record.js';
+import { RECORD_HEADER_BYTES, viewOf, writeHeader } from './record.js';
 import { getU64, setU64 } from './u64.js';
 import type { TermStart } from './verify.js';
 
@@ -23,7 +23,7 @@ const COUNT = 37;
 const ORDER_BYTES = 41;
 const LENGTH_BYTES = 4;
 
-/** Main thread to log thread; an order goes as its bare buffer. */
+/** Main thread to log thread; an order that does not fit the ring goes as its bare buffer. */
 export type LogRequest =
   | ArrayBuffer
   | {
@@ -75,25 +75,36 @@ export interface ThreadOptions {
   readonly folder: string;
   readonly nodeId: number;
   readonly segmentBytesMax: number;
+  /** Memory of the ring on which orders come (order-ring.ts). */
+  readonly ring: SharedArrayBuffer;
 }
 
-/** Lays an order out in a buffer of its own, which the caller may hand to another thread. */
-export function encodeOrder(order: AppendOrder): ArrayBuffer {
+/** Bytes that writeOrder writes for `order`. */
+export function orderBytes(order: AppendOrder): number {
   const { entries } = order;
   let size = ORDER_BYTES;
   for (let i = 0; i < entries.length; i++) {
     size += LENGTH_BYTES + RECORD_HEADER_BYTES + entries[i]!.data.length;
   }
-  const bytes = new Uint8Array(size);
-  const view = new DataView(bytes.buffer);
-  setU64(view, APPEND_ID, order.appendId);
-  setU64(view, TRUNCATE_FROM, order.truncateFrom);
-  view.setUint8(HAS_HARD_STATE, order.hardState === null ? 0 : 1);
-  setU64(view, TERM, order.hardState === null ? 0 : order.hardState.term);
-  view.setUint32(VOTED_FOR, order.hardState === null ? 0 : order.hardState.votedFor);
-  setU64(view, FIRST_INDEX, entries.length === 0 ? 0 : entries[0]!.index);
-  view.setUint32(COUNT, entries.length);
-  let at = ORDER_BYTES;
+  return size;
+}
+
+/** Lays an order out at `start` of `bytes`, over which `view` lies. */
+export function writeOrder(
+  bytes: Uint8Array,
+  view: DataView,
+  start: number,
+  order: AppendOrder,
+): void {
+  const { entries, hardState } = order;
+  setU64(view, start + APPEND_ID, order.appendId);
+  setU64(view, start + TRUNCATE_FROM, order.truncateFrom);
+  view.setUint8(start + HAS_HARD_STATE, hardState === null ? 0 : 1);
+  setU64(view, start + TERM, hardState === null ? 0 : hardState.term);
+  view.setUint32(start + VOTED_FOR, hardState === null ? 0 : hardState.votedFor);
+  setU64(view, start + FIRST_INDEX, entries.length === 0 ? 0 : entries[0]!.index);
+  view.setUint32(start + COUNT, entries.length);
+  let at = start + ORDER_BYTES;
   for (let i = 0; i < entries.length; i++) {
     const entry = entries[i]!;
     view.setUint32(at, RECORD_HEADER_BYTES + entry.data.length);
@@ -102,10 +113,9 @@ export function encodeOrder(order: AppendOrder): ArrayBuffer {
     bytes.set(entry.data, at + RECORD_HEADER_BYTES);
     at += RECORD_HEADER_BYTES + entry.data.length;
   }
-  return bytes.buffer;
 }
 
-/** Reads an order's fields, then its records one by one. Owns the buffer. */
+/** Reads an order's fields, then its records one by one. */
 export class OrderReader {
   readonly appendId: number;
   readonly truncateFrom: number;
@@ -114,14 +124,13 @@ export class OrderReader {
   readonly votedFor: number;
   readonly firstIndex: number;
   readonly count: number;
-  readonly bytes: number;
   private readonly view: DataView;
   private at = ORDER_BYTES;
 
-  constructor(private readonly buffer: ArrayBuffer) {
-    const view = new DataView(buffer);
+  /** @param bytes the order and no more; records are ranges of it */
+  constructor(readonly bytes: Uint8Array) {
+    const view = viewOf(bytes);
     this.view = view;
-    this.bytes = buffer.byteLength;
     this.appendId = getU64(view, APPEND_ID);
     this.truncateFrom = getU64(view, TRUNCATE_FROM);
     this.hasHardState = view.getUint8(HAS_HARD_STATE) === 1;
@@ -131,12 +140,12 @@ export class OrderReader {
     this.count = view.getUint32(COUNT);
   }
 
-  /** The next record, a range of the order's own buffer; call at most `count` times. */
+  /** The next record; call at most `count` times. */
   nextRecord(): Uint8Array {
+    const start = this.at + LENGTH_BYTES;
     const length = this.view.getUint32(this.at);
-    const record = new Uint8Array(this.buffer, this.at + LENGTH_BYTES, length);
-    this.at += LENGTH_BYTES + length;
-    return record;
+    this.at = start + length;
+    return this.bytes.subarray(start, this.at);
   }
 }
 

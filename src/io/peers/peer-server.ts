@@ -129,6 +129,7 @@ export class PeerServer {
   private readonly server: net.Server;
   private readonly guests = new Set<PeerGuest>();
   private gate: PeerGate | null = null;
+  private isShut = false;
   private sweepTimer: NodeJS.Timeout | null = null;
   private readonly notes: NoteBook;
 
@@ -158,6 +159,7 @@ export class PeerServer {
   /** Lets members in from now on; null shuts them out, those that are in included. */
   setGate(gate: PeerGate | null): void {
     this.gate = gate;
+    this.isShut = gate === null;
     if (gate !== null) return;
     for (const guest of this.guests) {
       if (guest.nodeId !== 0) guest.link.destroy('this node closes');
@@ -181,6 +183,7 @@ export class PeerServer {
   onHello(guest: PeerGuest, hello: PeerHello | null): boolean {
     if (hello === null) return false;
     const { gate } = this;
+    if (this.isShut) return false;
     const reply = gate === null ? NOT_FOUNDED : gate.judge(hello);
     if (reply.verdict !== PeerVerdict.Welcome || gate === null) {
       if (gate !== null) this.notes.note(`refused a peer: ${reply.text}`);

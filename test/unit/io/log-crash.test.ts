@@ -5,6 +5,7 @@ import path from 'node:path';
 import t, { type Test } from 'tap';
 import { openLog } from '../../../src/io/log/log.js';
 import { LogError } from '../../../src/io/log/log-error.js';
+import { SpaceGuard } from '../../../src/io/log/space-guard.js';
 import { waitFor } from '../../cluster/wait-for.js';
 import { LogDriver, makeEntries, makeEntry, plain } from '../../conformance/log-driver.js';
 import { hasShim, Shim } from '../../shim/fsync-shim.js';
@@ -126,6 +127,7 @@ t.test('a folder of another node is refused, and the identity is kept', async (t
   const folder = t.testdir({});
   const first = await open(folder);
   t.equal(first.identity.founding, null);
+  t.ok(first.log.freeMiB() > 64, `${first.log.freeMiB()} MiB are free`);
   t.equal(first.identity.diskId.length, 16);
   const founding = new Uint8Array([1, 2, 3]);
   await first.log.storeFounding(founding);
@@ -219,6 +221,26 @@ t.test('a node that was stopped for longer than the silence allows goes on', asy
   await child.reach('durable', before + 60);
   t.pass('it still writes');
   await child.kill();
+});
+
+t.test('the log stops before its disk is full', (t) => {
+  const told: number[] = [];
+  let free = 100 << 20;
+  const guard = new SpaceGuard(
+    '/data',
+    () => free,
+    (mib) => told.push(mib),
+  );
+  guard.expect(1_000);
+  t.strictSame(told, [100]);
+  free = 90 << 20;
+  for (let written = 0; written <= 1 << 20; written += 1 << 16) guard.expect(1 << 16);
+  t.strictSame(told, [100, 90], 'it looks again after a MiB at the latest');
+  free = 65 << 20;
+  guard.expect(1 << 20);
+  t.throws(() => guard.expect(2 << 20), /the log stops below 67108864 bytes, there are 68157440/);
+  t.equal(guard.toldMib, 65);
+  t.end();
 });
 
 t.test('errors of opening carry a code', (t) => {
