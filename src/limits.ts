@@ -37,8 +37,6 @@ export const FRAME_OPERATIONS_MAX = 8_192;
 /** Locks that one page of a list shows, when its caller names no limit, and at most. */
 export const LIST_ROWS_DEFAULT = 100;
 export const LIST_ROWS_MAX = 250;
-/** Waiters that a get shows; beyond it only their number is told. */
-export const QUEUE_ROWS_MAX = 100;
 /** Bytes of what a client calls itself, and of its credential. */
 export const CLIENT_NAME_BYTES_MAX = 64;
 export const CREDENTIAL_BYTES_MAX = 1_024;
