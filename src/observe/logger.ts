@@ -1,8 +1,8 @@
 /**
  * The log of a node: one JSON object a line, with the node's id and an ISO time.
  *
- * Owns: levels, the names of the standing fields, what is never printed. Never: secrets, session
- * ids, lease metadata (redacted by field name, in case a caller passes them by mistake).
+ * Owns: levels, the names of the standing fields, what is never printed. Never: secrets, lease
+ * ids, metadata (redacted by field name, in case a caller passes them by mistake).
  * The only file that imports pino. Used by: io, server, cli.
  */
 import { pino, stdTimeFunctions } from 'pino';
@@ -31,7 +31,7 @@ export interface LogSink {
   write(line: string): unknown;
 }
 
-const REDACTED_FIELDS = ['secret', 'sessionSecret', 'password', 'token.secret', 'metadata'];
+const REDACTED_FIELDS = ['secret', 'leaseId', 'metadata', '*.secret', '*.leaseId', '*.metadata'];
 
 type Base = ReturnType<typeof pino>;
 

@@ -5,7 +5,6 @@
  * lease id, which nodes do not show. Used by: commands/table.ts.
  */
 import type { HolderView, LockSummary, LockView, WaiterView } from '../../client/lock-view.js';
-import { withClient } from '../client-holder.js';
 import { readClusterOptions } from '../cluster-options.js';
 import {
   CLUSTER_OPTIONS,
@@ -83,10 +82,16 @@ function lockLines(lock: LockView): string[] {
   return lines;
 }
 
+/** Loaded when it is needed, so that a node process does not carry the client. */
+async function loadClient(): Promise<typeof import('../client-holder.js')> {
+  return import('../client-holder.js');
+}
+
 async function get(input: CommandInput): Promise<number> {
   const options = readClusterOptions(input);
   const name = input.words[0] ?? '';
   const reading = { deadlineMs: options.timeoutMs, stale: input.flag('stale') };
+  const { withClient } = await loadClient();
   const lock = await withClient(options, (client) => client.get(name, reading));
   const json = {
     ...summaryJson(lock),
@@ -113,6 +118,7 @@ async function list(input: CommandInput): Promise<number> {
   const options = readClusterOptions(input);
   const prefix = input.words[0] ?? '';
   const reading = { deadlineMs: options.timeoutMs, stale: input.flag('stale') };
+  const { withClient } = await loadClient();
   const locks = await withClient(options, async (client) => {
     const found: LockSummary[] = [];
     for await (const lock of client.list(prefix, reading)) found.push(lock);

@@ -8,7 +8,6 @@ import { hostname } from 'node:os';
 import type { Client } from '../../client/client.js';
 import { HoldfastError } from '../../client/errors.js';
 import { formatEndpoint, OptionError } from '../../server/options.js';
-import { ClientHolder } from '../client-holder.js';
 import { readClusterOptions } from '../cluster-options.js';
 import { CLUSTER_OPTIONS, type CommandInput, type CommandSpec } from '../command.js';
 import { formatDuration, parseDuration } from '../duration.js';
@@ -82,6 +81,8 @@ async function run(input: CommandInput): Promise<number> {
   const options = readClusterOptions(input);
   const lock = readWords(input);
   const started = performance.now();
+  // Loaded here, so that a node process does not carry the client.
+  const { ClientHolder } = await import('../client-holder.js');
   const connections = new ClientHolder(options);
   const acquireLease = async (signal: AbortSignal): Promise<CommandLease> => {
     try {
