@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import t, { type Test } from 'tap';
+import { type Client, connect } from '../../../src/client/index.js';
+import { Cluster } from '../harness.js';
+import { CounterFile } from './counter-file.js';
+import { runCounterProcesses } from './counter-processes.js';
+import { addRounds, type Failures } from './counter-worker.js';
+import { figure, figureOfTimes, medianOf } from './figures.js';
+import { LeaderKiller } from './leader-killer.js';
+import { Probe } from './probe.js';
+import { sized } from './size.js';
+
+const WORKERS = 50;
+const ROUNDS = 20;
+const CLIENTS = 5;
+const PROCESSES = sized(5, 50);
+const WORK_MS = sized(2, 30);
+const KILL_PAUSE_MS = sized(500, 2_000);
+const GAP_MEDIAN_MS_MAX = 1_000;
+
+const cluster = await Cluster.start({ test: t });
+
+async function newCounter(t: Test): Promise<{ folder: string; file: CounterFile }> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-counter-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const file = new CounterFile(folder);
+  await file.create();
+  return { folder, file };
+}
+
+/** Runs `work` while leaders die, then holds the gaps against the promise. */
+async function whileLeadersDie(t: Test, work: () => Promise<Failures>): Promise<void> {
+  const probe = await Probe.start(cluster.endpoints);
+  t.teardown(() => probe.stop());
+  const killer = new LeaderKiller(cluster, probe, KILL_PAUSE_MS);
+  killer.start();
+  const failures = await work();
+  await killer.stop();
+  figureOfTimes(t, 'time without service after kill -9 of the leader', killer.gapsMs);
+  figure(t, 'failed attempts of workers', JSON.stringify(Object.fromEntries(failures)));
+  t.ok(killer.gapsMs.length >= sized(2, 8), `leaders were killed: ${killer.gapsMs.length}`);
+  const median = medianOf(killer.gapsMs);
+  t.ok(median <= GAP_MEDIAN_MS_MAX, `the median gap is ${Math.round(median)} ms, at most 1 s`);
+}
+
+async function checkCounter(t: Test, file: CounterFile, writes: number): Promise<void> {
+  const { count } = await file.read();
+  t.equal(count, writes, 'every write counted, none was lost or made twice');
+  const history = await file.history();
+  t.equal(history.length, writes);
+  let previous = { count: 0, token: 0 };
+  const outOfOrder: unknown[] = [];
+  for (const state of history) {
+    if (state.token <= previous.token || state.count !== previous.count + 1) {
+      outOfOrder.push({ previous, state });
+    }
+    previous = state;
+  }
+  t.strictSame(outOfOrder, [], 'tokens rise strictly in the order of the writes');
+  figure(t, 'writes', history.length);
+}
+
+t.test('50 tasks x 20 writes make exactly 1000 while leaders are killed', async (t) => {
+  const { file } = await newCounter(t);
+  const clients: Client[] = [];
+  t.teardown(() => Promise.all(clients.map((client) => client.close())));
+  for (let number = 0; number < CLIENTS; number += 1) {
+    clients.push(await connect({ endpoints: cluster.endpoints, deadlineMs: 30_000 }));
+  }
+  await whileLeadersDie(t, async () => {
+    const workers = Array.from({ length: WORKERS }, (_, at) => {
+      const client = clients[at % CLIENTS] as Client;
+      return addRounds({ client, file, rounds: ROUNDS, workMs: WORK_MS });
+    });
+    return sumOf(await Promise.all(workers));
+  });
+  await checkCounter(t, file, WORKERS * ROUNDS);
+});
+
+t.test(`${PROCESSES} processes write under one lock while leaders are killed`, async (t) => {
+  const { folder, file } = await newCounter(t);
+  await whileLeadersDie(t, () =>
+    runCounterProcesses(t, {
+      endpoints: cluster.endpointList,
+      folder,
+      processes: PROCESSES,
+      rounds: ROUNDS,
+      workMs: sized(10, 30),
+    }),
+  );
+  await checkCounter(t, file, PROCESSES * ROUNDS);
+});
+
+t.test('after all of it the five nodes agree', async (t) => {
+  const statuses = await cluster.settled(60_000);
+  t.equal(statuses.length, 5);
+  t.equal(new Set(statuses.map((status) => status.digest)).size, 1);
+});
+
+function sumOf(all: readonly Failures[]): Failures {
+  const total: Failures = new Map();
+  for (const failures of all) {
+    for (const [code, count] of failures) total.set(code, (total.get(code) ?? 0) + count);
+  }
+  return total;
+}
