@@ -50,7 +50,10 @@ export class SessionTable extends Table {
   finals = new Uint32Array(CAPACITY_INITIAL);
   /** Every sequence up to here is either in the result table or forgotten (invariant I6). */
   floor = new Float64Array(CAPACITY_INITIAL);
-  /** The highest acknowledgement mark that was applied; never above the floor. */
+  /**
+   * The highest acknowledgement mark that was applied; never above the floor. No part of the
+   * logical record: nothing at or below it is in the table, so it only spares a walk.
+   */
   mark = new Float64Array(CAPACITY_INITIAL);
 
   readonly deadlines = new DeadlineHeap();
@@ -125,7 +128,6 @@ export class SessionTable extends Table {
     hash.numberAt(this.deadline, slot);
     hash.numberAt(this.endedAt, slot);
     hash.numberAt(this.floor, slot);
-    hash.numberAt(this.mark, slot);
     this.hashBytes(this.metadata[slot] as number, hash);
   }
 
