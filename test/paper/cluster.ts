@@ -29,6 +29,8 @@ export class TestNode {
   raft: Raft | null = null;
   /** How often it was started, 1 for the first. */
   life = 0;
+  /** How often it has begun to campaign, in all its lives. */
+  campaigns = 0;
   readonly disk = new Disk();
   readonly readStates: ReadState[] = [];
   readonly readsAborted: number[] = [];
@@ -173,6 +175,8 @@ export class Cluster {
     const effects = raft.effects;
     this.observer.onTurn?.(node, effects);
     if (isIdle(effects)) return NO_MESSAGES;
+    const isCampaign = raft.role === Role.PreCandidate || raft.role === Role.Candidate;
+    if (effects.roleChanged && isCampaign) node.campaigns += 1;
     const leaving = effects.messages.slice();
     const held = effects.messagesWhenDurable.slice();
     if (effects.hasAppend) node.disk.orders.push(orderOf(raft, held));
@@ -263,10 +267,10 @@ export class Cluster {
     return this.cutLinks.has(`${from}>${to}`);
   }
 
-  /** Nothing passes from `from` to `to` any more, what is under way included. */
-  cut(from: number, to: number): void {
+  /** Nothing passes from `from` to `to` any more; what is under way is lost, or only late. */
+  cut(from: number, to: number, losesInFlight = true): void {
     this.cutLinks.add(`${from}>${to}`);
-    this.drop((message) => message.from === from && message.to === to);
+    if (losesInFlight) this.drop((message) => message.from === from && message.to === to);
   }
 
   isolate(id: number): void {
@@ -356,13 +360,13 @@ export class Cluster {
     if (this.raft(id).role !== Role.Leader) throw new Error(`node ${id} was not elected`);
   }
 
-  /** Ticks `id` until its election timer fires. */
+  /** Ticks `id` until its election timer fires once more. */
   campaign(id: number): void {
-    const raft = this.raft(id);
+    const node = this.node(id);
+    const { campaigns } = node;
     for (let ticks = 0; ticks < TICKS_TO_LEADER_MAX; ticks += 1) {
       this.tick(id);
-      if (raft.role === Role.PreCandidate || raft.role === Role.Candidate) return;
-      if (raft.role === Role.Leader && raft.members.voters.length === 1) return;
+      if (node.campaigns > campaigns) return;
     }
     throw new Error(`node ${id} does not campaign`);
   }
