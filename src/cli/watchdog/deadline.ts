@@ -38,15 +38,15 @@ function clamp(value: number, least: number, greatest: number): number {
  *
  * @param before read before `remainingMs` was asked for, so that a stall between the two shortens
  *   the deadline and never stretches it.
- * @param ttlMs sets the leads: a fifth for SIGTERM (100 ms to 5 s), a tenth for SIGKILL
- *   (50 ms to 1 s), which is what a busy machine may delay the watchdog by.
+ * @param ttlMs sets the leads: a quarter for SIGTERM (200 ms to 5 s), a tenth for SIGKILL
+ *   (100 ms to 1 s), which is what a busy machine may delay the watchdog by.
  */
 export function deadlineFrom(before: Instant, remainingMs: number, ttlMs: number): SafeDeadline {
   return {
     monotonicMs: before.monotonicMs + remainingMs,
     uptimeMs: before.uptimeMs + remainingMs - UPTIME_GRAIN_MS,
-    terminateLeadMs: clamp(ttlMs / 5, 100, 5_000),
-    killLeadMs: clamp(ttlMs / 10, 50, 1_000),
+    terminateLeadMs: clamp(ttlMs / 4, 200, 5_000),
+    killLeadMs: clamp(ttlMs / 10, 100, 1_000),
   };
 }
 

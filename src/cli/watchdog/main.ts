@@ -20,7 +20,7 @@ import {
   whatIsDue,
 } from './deadline.js';
 import { type EndReason, encodeLine, LineSplitter, type Order, type Report } from './lines.js';
-import { signalSession } from './session.js';
+import { Session } from './session.js';
 
 /** The pipes that the CLI holds the other ends of. */
 const ORDERS_FD = 3;
@@ -29,6 +29,7 @@ const REPORTS_FD = 4;
 const OUTLIVED: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGPIPE'];
 
 class Watchdog {
+  private readonly session = new Session();
   private child: ChildProcess | null = null;
   private deadline: SafeDeadline | null = null;
   private terminatedAt: Instant | null = null;
@@ -92,21 +93,25 @@ class Watchdog {
 
   private passOn(signal: NodeJS.Signals): void {
     if (this.child === null) this.signalled = true;
-    else signalSession(signal);
+    else this.session.signal(signal);
   }
 
   private terminate(reason: EndReason): void {
     if (this.child === null || this.terminatedAt !== null) return;
     this.terminatedAt = readInstant();
     this.report({ kind: 'terminating', reason });
-    signalSession('SIGTERM');
+    this.session.signal('SIGTERM');
     // A stopped command would not see it.
-    signalSession('SIGCONT');
+    this.session.signal('SIGCONT');
   }
 
-  /** Ends the group, this process included. */
+  /** Ends the group, this process included. Without a SIGTERM before it nobody looked for strays. */
   private kill(): never {
-    signalSession('SIGKILL');
+    if (this.terminatedAt === null) {
+      this.child?.kill('SIGKILL');
+      this.session.look();
+    }
+    this.session.kill();
     process.kill(process.pid, 'SIGKILL');
     process.exit(1);
   }
@@ -116,8 +121,11 @@ class Watchdog {
     if (this.deadline === null) return;
     const now = readInstant();
     const due = whatIsDue(this.deadline, this.terminatedAt, now);
-    if (due !== 'nothing') this.terminate('deadline');
-    if (due === 'kill') this.kill();
+    if (due === 'kill') {
+      if (this.terminatedAt === null) this.report({ kind: 'terminating', reason: 'deadline' });
+      this.kill();
+    }
+    if (due === 'terminate') this.terminate('deadline');
     setTimeout(() => this.look(), sleepBeforeLook(this.deadline, now));
   }
 

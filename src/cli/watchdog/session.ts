@@ -51,12 +51,28 @@ function signalOne(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/**
- * Sends `signal` to the group that this process leads and to the strays of its session. SIGKILL
- * ends the caller with the group, so the strays come first then.
- */
-export function signalSession(signal: NodeJS.Signals): void {
-  if (signal !== 'SIGKILL') signalOne(-process.pid, signal);
-  for (const pid of strayMembers(process.pid)) signalOne(pid, signal);
-  if (signal === 'SIGKILL') signalOne(-process.pid, signal);
+/** Everything in the session that this process leads, and whose group it leads. */
+export class Session {
+  private strays: readonly number[] = [];
+
+  /** Sends `signal` to the group, then to those who left it. */
+  signal(signal: NodeJS.Signals): void {
+    signalOne(-process.pid, signal);
+    this.look();
+    for (const pid of this.strays) signalOne(pid, signal);
+  }
+
+  /**
+   * Looks for members that left the group. Takes milliseconds, on a busy machine tens of them, so
+   * it is done beforehand and not between a deadline and the SIGKILL that is due.
+   */
+  look(): void {
+    this.strays = strayMembers(process.pid);
+  }
+
+  /** SIGKILL to the strays found last and to the group, which ends this process too. */
+  kill(): void {
+    for (const pid of this.strays) signalOne(pid, 'SIGKILL');
+    signalOne(-process.pid, 'SIGKILL');
+  }
 }
