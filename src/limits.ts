@@ -121,6 +121,8 @@ export const SEGMENT_BYTES_MAX = 64 << 20;
 export const LOG_SILENCE_MS_MAX = 20_000;
 /** Appends handed to the log thread and not yet durable. */
 export const LOG_APPENDS_MAX = 256;
+/** From here on nothing more is proposed, and a leader's entries are dropped as if lost. */
+export const LOG_APPENDS_PAUSE = 192;
 /** Shared memory that carries orders to the log thread; a power of two. */
 export const LOG_RING_BYTES = 4 << 20;
 /** Bytes that the log thread puts into one transaction before it commits. */
@@ -160,4 +162,8 @@ assertLimit(ELECTION_TICKS_MIN < ELECTION_TICKS_MAX, 'election time-outs are spr
 assertLimit(PULSE_MS < CLOCK_STEP_MS_MAX, 'a pulse never runs into the clock cap');
 assertLimit((LOG_RING_BYTES & (LOG_RING_BYTES - 1)) === 0, 'the ring is a power of two');
 assertLimit(BATCH_BYTES_MAX <= LOG_RING_BYTES / 4, 'about every batch fits the ring');
-assertLimit(BATCHES_IN_FLIGHT_MAX < LOG_APPENDS_MAX, 'the log queue holds every batch in flight');
+assertLimit(BATCHES_IN_FLIGHT_MAX < LOG_APPENDS_PAUSE, 'the log queue holds every batch in flight');
+assertLimit(
+  LOG_APPENDS_PAUSE + 32 < LOG_APPENDS_MAX,
+  'terms and votes find room in a full log queue',
+);

@@ -11,6 +11,7 @@ import {
   BATCH_BYTES_MAX,
   BATCH_OPERATIONS_MAX,
   BATCHES_IN_FLIGHT_MAX,
+  LOG_APPENDS_PAUSE,
   PULSE_MS,
 } from '../limits.js';
 import type { ReplicaState } from './state.js';
@@ -19,9 +20,14 @@ const US_PER_MS = 1_000;
 /** A pulse is due a little before PULSE_MS, since turns come in ticks. */
 const PULSE_EARLY_MS = 20;
 
-/** True when so many batches wait for a majority that none more may be proposed. */
+/** True when so much waits for a majority, or for this node's disk, that no more is proposed. */
 export function isLogBehind(state: ReplicaState): boolean {
-  return state.pending.count >= BATCHES_IN_FLIGHT_MAX;
+  return state.pending.count >= BATCHES_IN_FLIGHT_MAX || isDiskBehind(state);
+}
+
+/** True when the own disk has so many appends to do that it is given no more entries. */
+export function isDiskBehind(state: ReplicaState): boolean {
+  return state.lastAppendId - state.durableAppendId >= LOG_APPENDS_PAUSE;
 }
 
 /** Closes the open batch at once when it has reached its bound. */

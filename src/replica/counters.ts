@@ -15,6 +15,8 @@ export class Counters {
   /** Named requests that were answered from a stored result. */
   duplicates = 0;
   appends = 0;
+  /** Append messages not taken because the own disk was behind. */
+  appends_dropped = 0;
   elections = 0;
   step_downs = 0;
   read_rounds = 0;

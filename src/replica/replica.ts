@@ -8,6 +8,7 @@ import { type Entry, type Message, MessageKind } from '../core/raft/message.js';
 import type { StatusReply } from '../wire/query-reply.js';
 import { admitFrame } from './admission.js';
 import { applyRead } from './apply.js';
+import { isDiskBehind } from './batching.js';
 import type { Connection } from './connection.js';
 import type { LogEvents } from './ports.js';
 import { APPLY_READ, isServing, type ReplicaOptions, ReplicaState } from './state.js';
@@ -59,6 +60,11 @@ export class Replica implements LogEvents {
   /** A message of another replica. */
   onMessage(message: Message): void {
     const { state } = this;
+    // A disk that hangs takes no more: the leader's entries count as lost and come again.
+    if (message.entries.length > 0 && isDiskBehind(state)) {
+      state.counters.appends_dropped += 1;
+      return;
+    }
     const tellsCommit =
       message.kind === MessageKind.Append || message.kind === MessageKind.Heartbeat;
     state.raft.step(message);

@@ -6,7 +6,7 @@
  */
 import type { HardState } from '../../src/core/raft/effects.js';
 import type { Entry } from '../../src/core/raft/message.js';
-import { LOG_WINDOW_ENTRIES } from '../../src/limits.js';
+import { LOG_APPENDS_MAX, LOG_WINDOW_ENTRIES } from '../../src/limits.js';
 import type { AppendOrder, LogEvents, LogPort, LogState } from '../../src/replica/ports.js';
 import type { World } from './world.js';
 
@@ -53,6 +53,7 @@ export class SimLog implements LogPort {
   private readonly queue: AppendOrder[] = [];
   private isWriting = false;
   private isDead = false;
+  private outstanding = 0;
   events: LogEvents | null = null;
 
   constructor(
@@ -61,6 +62,8 @@ export class SimLog implements LogPort {
   ) {}
 
   append(order: AppendOrder): void {
+    this.outstanding += 1;
+    if (this.outstanding > LOG_APPENDS_MAX) throw new Error('the log has too many orders');
     this.queue.push(order);
     this.writeNext();
   }
@@ -81,6 +84,7 @@ export class SimLog implements LogPort {
     }
     for (const order of orders) this.disk.write(order);
     this.isWriting = false;
+    this.outstanding -= orders.length;
     const last = orders[orders.length - 1] as AppendOrder;
     this.events?.onDurable(last.appendId);
     this.writeNext();
