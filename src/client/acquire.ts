@@ -19,12 +19,14 @@ import type { Parts } from './parts.js';
 import type { Presence, PresenceWatcher } from './presence.js';
 import { type Grant, grantAt, numberAt } from './reply.js';
 import { takeSequence } from './sequence-wait.js';
+import type { TimeLeft } from './time-left.js';
 
 /** A grant of which less than this share of its TTL is left is renewed before it is believed. */
 const FRESH_SHARE = 0.5;
 
 /**
- * Acquires one lock. Without `presence` the lease stands alone. Rejects with a HoldfastError:
+ * Acquires one lock. Without `presence` the lease stands alone. Settles by `timeLeft`, to which the
+ * plan's wait is added when the request stands in the queue. Rejects with a HoldfastError:
  * LOCK_BUSY, WAIT_TIMEOUT, CANCELLED, CONFLICT, LIMIT, BAD_REQUEST, SESSION_EXPIRED, OVERLOADED,
  * NO_QUORUM, UNKNOWN_OUTCOME or DEADLINE_PASSED.
  */
@@ -32,14 +34,15 @@ export async function acquire(
   parts: Parts,
   plan: AcquirePlan,
   presence: Presence | null,
+  timeLeft: TimeLeft,
 ): Promise<Ownership> {
   if (plan.signal?.aborted === true) throw cancelled(plan, 'none');
   if (presence === null) {
     const id = plan.requestId ?? parts.ambient.clock.randomId();
-    return new Acquisition(parts, plan, null, id).run();
+    return new Acquisition(parts, plan, null, id, timeLeft).run();
   }
-  const sequence = await takeSequence(parts, plan, presence);
-  return new Acquisition(parts, plan, presence, sequence).run();
+  const sequence = await takeSequence(parts, plan, presence, timeLeft);
+  return new Acquisition(parts, plan, presence, sequence, timeLeft).run();
 }
 
 function cancelled(plan: AcquirePlan, outcome: 'none' | 'unknown'): HoldfastError {
@@ -52,7 +55,9 @@ class Acquisition implements PresenceWatcher {
   readonly #plan: AcquirePlan;
   readonly #presence: Presence | null;
   readonly #request: number | string | Uint8Array;
+  readonly #timeLeft: TimeLeft;
   readonly #call: Call;
+  #isQueued = false;
   #isAborted = false;
 
   constructor(
@@ -60,15 +65,17 @@ class Acquisition implements PresenceWatcher {
     plan: AcquirePlan,
     presence: Presence | null,
     request: number | string | Uint8Array,
+    timeLeft: TimeLeft,
   ) {
     this.#parts = parts;
     this.#plan = plan;
     this.#presence = presence;
     this.#request = request;
+    this.#timeLeft = timeLeft;
     this.#call = parts.leader.call({
       operation: this.#operation(),
-      deadlineMs: plan.deadlineMs,
-      waitMs: plan.waitMs,
+      deadlineMs: timeLeft.ms,
+      waitMs: plan.extensionMs,
       isLogged: true,
       isOwnRequest: plan.requestId === null,
       onQueued: () => this.#onQueued(),
@@ -134,11 +141,18 @@ class Acquisition implements PresenceWatcher {
     }
   }
 
+  /** For what follows the decision, or hurries it: never longer than one request may take. */
+  get #stepMs(): number {
+    return Math.min(this.#timeLeft.ms, this.#plan.deadlineMs);
+  }
+
   #settle(): void {
     if (typeof this.#request === 'number') this.#presence?.settle(this.#request);
   }
 
   #onQueued(): void {
+    if (!this.#isQueued) this.#timeLeft.extend(this.#plan.extensionMs);
+    this.#isQueued = true;
     if (typeof this.#request === 'number') this.#presence?.queued(this.#request);
   }
 
@@ -188,7 +202,7 @@ class Acquisition implements PresenceWatcher {
     }
     const cancel = this.#parts.leader.call({
       operation: this.#cancelOperation(),
-      deadlineMs: this.#plan.deadlineMs,
+      deadlineMs: this.#stepMs,
       isLogged: true,
       isEssential: true,
       ...(this.#presence === null ? {} : { binding: this.#presence }),
@@ -244,7 +258,7 @@ class Acquisition implements PresenceWatcher {
     this.#parts.ambient.counters.grantsReturned += 1;
     const call = this.#parts.leader.call({
       operation: releaseOperation(grant.leaseId),
-      deadlineMs: this.#plan.deadlineMs,
+      deadlineMs: this.#stepMs,
       isLogged: true,
       isEssential: true,
     });
@@ -296,7 +310,7 @@ class Acquisition implements PresenceWatcher {
   async #renewed(grant: Grant): Promise<Fresh> {
     const call = this.#parts.leader.call({
       operation: renewOperation(grant.leaseId, null, null),
-      deadlineMs: this.#plan.deadlineMs,
+      deadlineMs: this.#stepMs,
       isLogged: true,
       isEssential: true,
     });

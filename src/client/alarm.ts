@@ -8,7 +8,7 @@
 import { TIMER_MS_MAX } from './bounds.js';
 import type { Clock, Timer } from './clock.js';
 
-/** Timers have whole milliseconds and may fire up to one early by the finer counter. */
+/** Timers have whole milliseconds: a wish that is less than one earlier changes nothing. */
 const TIMER_STEP_MS = 1;
 
 /** One timer, armed again until its owner says that the moment has come. */
@@ -32,7 +32,7 @@ export class Alarm {
     if (afterMs === Number.POSITIVE_INFINITY) return;
     const delay = Math.min(Math.max(Math.ceil(afterMs), TIMER_STEP_MS), TIMER_MS_MAX);
     const wakesAtMs = this.#clock.nowMs() + delay;
-    if (wakesAtMs >= this.#wakesAtMs) return;
+    if (wakesAtMs >= this.#wakesAtMs - TIMER_STEP_MS) return;
     this.#timer?.cancel();
     this.#wakesAtMs = wakesAtMs;
     this.#timer = this.#clock.startTimer(delay, () => this.#wake());

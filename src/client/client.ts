@@ -5,20 +5,16 @@
  * asks the road to the leader (leader.ts). One client serves a whole process: its requests of one
  * turn share a frame. Made by: connect.ts. Used by: programs.
  */
+import { REQUEST_DEADLINE_DEFAULT_MS } from '../limits.js';
 import { acquire } from './acquire.js';
+import { attended } from './attended.js';
 import { CLOSE_DEADLINE_DEFAULT_MS } from './bounds.js';
 import type { Counters } from './counters.js';
-import { clientClosed, ErrorCode, HoldfastError, suppress } from './errors.js';
+import { badRequest, clientClosed, ErrorCode, HoldfastError, suppress } from './errors.js';
 import { Lease } from './lease.js';
 import { inByteOrder, LeaseSet } from './lease-set.js';
 import type { LockSummary, LockView, LookupView } from './lock-view.js';
-import {
-  type AcquireOptions,
-  type AcquirePlan,
-  type CallOptions,
-  checkDeadline,
-  planAcquire,
-} from './options.js';
+import { type AcquireOptions, type AcquirePlan, type CallOptions, planAcquire } from './options.js';
 import type { Ownership } from './ownership.js';
 import type { Parts } from './parts.js';
 import type { Presence } from './presence.js';
@@ -33,6 +29,7 @@ import { Reentrancy } from './reentrancy.js';
 import type { Member } from './reply.js';
 import { Session, type SessionOptions } from './session.js';
 import { Sessions } from './sessions.js';
+import { TimeLeft } from './time-left.js';
 
 /** What work under a lock is given. */
 export type Work<Result> = (lease: Lease) => Result | Promise<Result>;
@@ -89,24 +86,16 @@ export class Client implements AsyncDisposable {
    * @example
    * await using lease = await client.acquire('shards/7', { ttlMs: 10_000, waitMs: 60_000 });
    */
-  async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
-    const plan = planAcquire(name, options);
-    const entered = options.reentrant === true ? this.#reentrancy.held(name) : undefined;
-    if (entered !== undefined) return this.#enterAgain(entered, plan);
-    return this.#lease(await this.#own(plan, options.session), plan);
+  acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    return attended(this.#acquire(name, options));
   }
 
   /**
    * Tries once: the lease, or null when somebody holds the lock or waits for it. Everything else
    * that acquire rejects with is rejected here too.
    */
-  async tryAcquire(name: string, options: AcquireOptions = {}): Promise<Lease | null> {
-    try {
-      return await this.acquire(name, { ...options, waitMs: 0 });
-    } catch (error) {
-      if (error instanceof HoldfastError && error.number === ErrorCode.LockBusy) return null;
-      throw error;
-    }
+  tryAcquire(name: string, options: AcquireOptions = {}): Promise<Lease | null> {
+    return attended(this.#tryAcquire(name, options));
   }
 
   /**
@@ -119,7 +108,112 @@ export class Client implements AsyncDisposable {
    * @example
    * const rows = await client.withLock('tables/users', {}, (lease) => migrate(lease.token));
    */
-  async withLock<Result>(
+  withLock<Result>(name: string, options: AcquireOptions, work: Work<Result>): Promise<Result> {
+    return attended(this.#withLock(name, options, work));
+  }
+
+  /**
+   * Acquires several locks one after the other, in the order of the names' bytes, so that no two
+   * callers wait for each other in a circle. `deadlineMs` (1 … 3,600,000, default 10,000) bounds it
+   * all. When one cannot be had, the others are given back and its error is thrown.
+   *
+   * @example
+   * await using both = await client.acquireInOrder(['accounts/7', 'accounts/3'], {});
+   */
+  acquireInOrder(names: readonly string[], options: InOrderOptions = {}): Promise<LeaseSet> {
+    return attended(this.#acquireInOrder(names, options));
+  }
+
+  /**
+   * Opens a session of its own: for leases that shall live and end together, or for presence alone.
+   * Rejects BAD_REQUEST `ttl_ms`, LIMIT, OVERLOADED, NO_QUORUM, UNKNOWN_OUTCOME, DEADLINE_PASSED.
+   *
+   * @example
+   * const session = await client.openSession({ ttlMs: 15_000 });
+   * const lease = await client.acquire('shards/7', { session });
+   */
+  openSession(options: SessionOptions = {}): Promise<Session> {
+    return attended(this.#openSession(options));
+  }
+
+  /** Reads one lock: holder, queue, revision. Linearizable unless `stale`. */
+  get(name: string, options: GetOptions = {}): Promise<LockView> {
+    return attended(this.#reads.get(name, options));
+  }
+
+  /**
+   * Lists locks that are held or waited for, whose names start with `prefix`, in byte order. Each
+   * page is linearizable by itself. `deadlineMs` bounds each page.
+   *
+   * @example
+   * for await (const lock of client.list('shards/')) console.log(lock.name, lock.holder?.token);
+   */
+  list(prefix = '', options: ListOptions = {}): AsyncIterable<LockSummary> {
+    return this.#reads.list(prefix, options);
+  }
+
+  /** What became of a request id: done with its result, queued, unknown or forgotten. */
+  lookup(request: RequestName, options: CallOptions = {}): Promise<LookupView> {
+    return attended(this.#reads.lookup(request, options));
+  }
+
+  /** Whether `token` is that of the lock's present holder. Linearizable. */
+  check(name: string, token: number, options: CallOptions = {}): Promise<TokenCheck> {
+    return attended(this.#reads.check(name, token, options));
+  }
+
+  /** What the asked node says of itself: role, term, leader, indexes, counts (docs/PROTOCOL.md). */
+  status(options: CallOptions = {}): Promise<Readonly<Record<string, unknown>>> {
+    return attended(this.#reads.status(options));
+  }
+
+  /** The nodes of the cluster with their client addresses and roles. */
+  members(options: CallOptions = {}): Promise<Member[]> {
+    return attended(this.#reads.members(options));
+  }
+
+  /** Resolves when a node has answered. */
+  ping(options: CallOptions = {}): Promise<void> {
+    return attended(this.#reads.ping(options));
+  }
+
+  /** Asks the leader to hand leadership to a node. Rejects BAD_REQUEST `node_id`. */
+  transferLeadership(nodeId: number, options: CallOptions = {}): Promise<void> {
+    return attended(this.#reads.transfer(nodeId, options));
+  }
+
+  /**
+   * Ends every call with SHUTTING_DOWN, gives back every lease and session, then disconnects.
+   * Signals of leases that are still held abort. Idempotent; never rejects. What the cluster did
+   * not confirm in time ends by its TTL and is counted in releaseFailures.
+   */
+  close(options: CloseOptions = {}): Promise<void> {
+    this.#close ??= this.#closeOnce(options.deadlineMs ?? CLOSE_DEADLINE_DEFAULT_MS);
+    return this.#close;
+  }
+
+  /** close() for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #acquire(name: string, options: AcquireOptions): Promise<Lease> {
+    const plan = planAcquire(name, options);
+    const entered = options.reentrant === true ? this.#reentrancy.held(name) : undefined;
+    if (entered !== undefined) return this.#enterAgain(entered, plan);
+    return this.#lease(await this.#own(plan, options.session), plan);
+  }
+
+  async #tryAcquire(name: string, options: AcquireOptions): Promise<Lease | null> {
+    try {
+      return await this.acquire(name, { ...options, waitMs: 0 });
+    } catch (error) {
+      if (error instanceof HoldfastError && error.number === ErrorCode.LockBusy) return null;
+      throw error;
+    }
+  }
+
+  async #withLock<Result>(
     name: string,
     options: AcquireOptions,
     work: Work<Result>,
@@ -143,23 +237,13 @@ export class Client implements AsyncDisposable {
     return value;
   }
 
-  /**
-   * Acquires several locks one after the other, in the order of the names' bytes, so that no two
-   * callers wait for each other in a circle. `deadlineMs` (1 … 60,000, default 10,000) bounds it
-   * all. When one cannot be had, the others are given back and its error is thrown.
-   *
-   * @example
-   * await using both = await client.acquireInOrder(['accounts/7', 'accounts/3'], {});
-   */
-  async acquireInOrder(names: readonly string[], options: InOrderOptions = {}): Promise<LeaseSet> {
-    const { clock } = this.#parts.ambient;
-    const untilMs = clock.nowMs() + checkDeadline(options.deadlineMs);
+  async #acquireInOrder(names: readonly string[], options: InOrderOptions): Promise<LeaseSet> {
+    const timeLeft = new TimeLeft(this.#parts.ambient.clock, checkTotal(options.deadlineMs));
     const leases: Lease[] = [];
     try {
       for (const name of inByteOrder(names)) {
-        const leftMs = Math.max(1, Math.floor(untilMs - clock.nowMs()));
-        const times = { deadlineMs: leftMs, waitMs: leftMs };
-        leases.push(await this.acquire(name, { ...options, ...times }));
+        const plan = planWithin(name, options, timeLeft.ms);
+        leases.push(this.#lease(await this.#own(plan, options.session), plan));
       }
       return new LeaseSet(leases);
     } catch (error) {
@@ -171,78 +255,9 @@ export class Client implements AsyncDisposable {
     }
   }
 
-  /**
-   * Opens a session of its own: for leases that shall live and end together, or for presence alone.
-   * Rejects BAD_REQUEST `ttl_ms`, LIMIT, OVERLOADED, NO_QUORUM, UNKNOWN_OUTCOME, DEADLINE_PASSED.
-   *
-   * @example
-   * const session = await client.openSession({ ttlMs: 15_000 });
-   * const lease = await client.acquire('shards/7', { session });
-   */
-  async openSession(options: SessionOptions = {}): Promise<Session> {
+  async #openSession(options: SessionOptions): Promise<Session> {
     this.#checkOpen();
     return new Session(await this.#sessions.open(options), this.#parts.ambient.counters);
-  }
-
-  /** Reads one lock: holder, queue, revision. Linearizable unless `stale`. */
-  get(name: string, options: GetOptions = {}): Promise<LockView> {
-    return this.#reads.get(name, options);
-  }
-
-  /**
-   * Lists locks that are held or waited for, whose names start with `prefix`, in byte order. Each
-   * page is linearizable by itself. `deadlineMs` bounds each page.
-   *
-   * @example
-   * for await (const lock of client.list('shards/')) console.log(lock.name, lock.holder?.token);
-   */
-  list(prefix = '', options: ListOptions = {}): AsyncIterable<LockSummary> {
-    return this.#reads.list(prefix, options);
-  }
-
-  /** What became of a request id: done with its result, queued, unknown or forgotten. */
-  lookup(request: RequestName, options: CallOptions = {}): Promise<LookupView> {
-    return this.#reads.lookup(request, options);
-  }
-
-  /** Whether `token` is that of the lock's present holder. Linearizable. */
-  check(name: string, token: number, options: CallOptions = {}): Promise<TokenCheck> {
-    return this.#reads.check(name, token, options);
-  }
-
-  /** What the asked node says of itself: role, term, leader, indexes, counts (docs/PROTOCOL.md). */
-  status(options: CallOptions = {}): Promise<Readonly<Record<string, unknown>>> {
-    return this.#reads.status(options);
-  }
-
-  /** The nodes of the cluster with their client addresses and roles. */
-  members(options: CallOptions = {}): Promise<Member[]> {
-    return this.#reads.members(options);
-  }
-
-  /** Resolves when a node has answered. */
-  ping(options: CallOptions = {}): Promise<void> {
-    return this.#reads.ping(options);
-  }
-
-  /** Asks the leader to hand leadership to a node. Rejects BAD_REQUEST `node_id`. */
-  transferLeadership(nodeId: number, options: CallOptions = {}): Promise<void> {
-    return this.#reads.transfer(nodeId, options);
-  }
-
-  /**
-   * Ends every call with SHUTTING_DOWN, gives back every lease and session, then disconnects.
-   * Signals of leases that are still held abort. Idempotent; never rejects. What the cluster did
-   * not confirm in time ends by its TTL and is counted in releaseFailures.
-   */
-  close(options: CloseOptions = {}): Promise<void> {
-    this.#close ??= this.#closeOnce(options.deadlineMs ?? CLOSE_DEADLINE_DEFAULT_MS);
-    return this.#close;
-  }
-
-  /** close() for `await using`. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 
   #checkOpen(): void {
@@ -253,17 +268,19 @@ export class Client implements AsyncDisposable {
   async #presenceFor(
     plan: AcquirePlan,
     session: Session | null | undefined,
+    timeLeft: TimeLeft,
   ): Promise<Presence | null> {
     if (session === null) return null;
     if (session !== undefined) return Session.presenceOf(session);
-    return this.#sessions.shared(plan.ttlMs, plan.deadlineMs, plan.signal);
+    return this.#sessions.shared(plan.ttlMs, timeLeft, plan.signal);
   }
 
   async #own(plan: AcquirePlan, session: Session | null | undefined): Promise<Ownership> {
     this.#checkOpen();
-    const presence = await this.#presenceFor(plan, session);
+    const timeLeft = new TimeLeft(this.#parts.ambient.clock, plan.deadlineMs);
+    const presence = await this.#presenceFor(plan, session, timeLeft);
     this.#checkOpen();
-    const ownership = await acquire(this.#parts, plan, presence);
+    const ownership = await acquire(this.#parts, plan, presence, timeLeft);
     if (this.#close !== undefined) {
       ownership.abandon(clientClosed('unknown'));
       throw clientClosed('unknown');
@@ -293,11 +310,7 @@ export class Client implements AsyncDisposable {
     debts.close();
     leader.failAll();
     const error = clientClosed('applied');
-    const releases = [...this.#alone].map(async (ownership) => {
-      const released = ownership.release(deadlineMs);
-      ownership.abandon(error);
-      await released;
-    });
+    const releases = [...this.#alone].map((ownership) => ownership.release(deadlineMs, error));
     const results = await Promise.allSettled([...releases, ...this.#sessions.closeAll(deadlineMs)]);
     for (const result of results) {
       if (result.status === 'rejected') ambient.counters.releaseFailures += 1;
@@ -314,4 +327,23 @@ function lostDuring(name: string, lost: HoldfastError, value: unknown): Holdfast
     details: { ...lost.details, value },
     cause: lost,
   });
+}
+
+/** The most that acquireInOrder may take altogether: the longest wait that a lock allows. */
+const TOTAL_MS_MAX = 3_600_000;
+
+function checkTotal(value: number | undefined): number {
+  if (value === undefined) return REQUEST_DEADLINE_DEFAULT_MS;
+  if (value >= 1 && value <= TOTAL_MS_MAX) return value;
+  throw badRequest('deadline_ms', `deadlineMs is ${value}, wanted 1 to ${TOTAL_MS_MAX}`);
+}
+
+/** The cluster ends a wait this share of the time earlier than the client would. */
+const WAIT_SHARE = 0.9;
+
+/** An acquire that waits, and settles, within `ms`. */
+function planWithin(name: string, options: InOrderOptions, ms: number): AcquirePlan {
+  const deadlineMs = Math.min(ms, REQUEST_DEADLINE_DEFAULT_MS);
+  const plan = planAcquire(name, { ...options, deadlineMs, waitMs: Math.floor(ms * WAIT_SHARE) });
+  return { ...plan, extensionMs: ms - deadlineMs };
 }

@@ -8,6 +8,7 @@
  */
 import { Alarm } from './alarm.js';
 import type { Ambient, Reviewable } from './ambient.js';
+import { attended } from './attended.js';
 import { type Bound, boundOf, longerBound, remainingMs, type Sample } from './deadline.js';
 import { ErrorCode, HoldfastError } from './errors.js';
 
@@ -93,9 +94,7 @@ export class Hold implements Reviewable {
   ready(): Promise<void> {
     const state = this.state;
     if (state === 'held') return Promise.resolve();
-    const promise = state === 'jeopardy' ? this.#wait() : Promise.reject(this.#endError());
-    promise.catch(ignore); // a caller that does not look is told by state and signal
-    return promise;
+    return attended(state === 'jeopardy' ? this.#wait() : Promise.reject(this.#endError()));
   }
 
   /** A committed request of this process says that the deadline is at least `deadlineMs`. */
@@ -138,7 +137,9 @@ export class Hold implements Reviewable {
   /** Reads the clock and loses the hold when its safe deadline has passed. */
   review(): void {
     if (this.#state === 'lost' || this.#state === 'released') return;
-    if (this.#remaining() > 0) return;
+    const remaining = this.#remaining();
+    this.#alarm.wakeWithin(remaining); // the measured delay may have moved the deadline forward
+    if (remaining > 0) return;
     const message = `${this.#what} may have ended: its safe deadline passed without a renewal`;
     this.lose(new HoldfastError(ErrorCode.LeaseExpired, { message }));
   }
@@ -181,9 +182,4 @@ export class Hold implements Reviewable {
     const message = `${this.#what} was released: it cannot become ready`;
     return new HoldfastError(ErrorCode.LeaseExpired, { message, outcome: 'none' });
   }
-}
-
-/** For promises whose rejection reaches its caller by another way too. */
-export function ignore(): void {
-  // Nothing to do: see where it is passed.
 }

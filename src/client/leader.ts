@@ -73,6 +73,8 @@ export class Leader implements ConnectionListener {
   #members: readonly Endpoint[] = [];
   #greeting: Greeting | undefined;
   #isClosed = false;
+  /** Why calls wait when nothing worse is known; one for all, since they may be many. */
+  readonly #leaderless = new HoldfastError(ErrorCode.NoQuorum, { message: 'no leader was found' });
 
   constructor(ambient: Ambient, plan: LeaderPlan) {
     this.#ambient = ambient;
@@ -294,6 +296,7 @@ export class Leader implements ConnectionListener {
         this.#follower.send(call);
         return;
       }
+      call.lastError ??= this.#leaderless;
       this.#hold(call);
       this.seek();
       return;

@@ -5,6 +5,7 @@
  * wait for each other in a circle; and giving all back when one cannot be had. Never: a common
  * commit: each has its own token. Used by: client.acquireInOrder.
  */
+import { attended } from './attended.js';
 import { badRequest, type HoldfastError } from './errors.js';
 import type { Lease } from './lease.js';
 
@@ -39,7 +40,16 @@ export class LeaseSet implements AsyncDisposable {
   }
 
   /** Releases all. Rejects with the first failure, the others among its `suppressed`. */
-  async release(): Promise<void> {
+  release(): Promise<void> {
+    return attended(this.#release());
+  }
+
+  /** Releases all; what fails is counted. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const lease of [...this.leases].reverse()) await lease.dispose();
+  }
+
+  async #release(): Promise<void> {
     const failures: HoldfastError[] = [];
     for (const lease of [...this.leases].reverse()) {
       const failure = await lease.dispose();
@@ -49,11 +59,6 @@ export class LeaseSet implements AsyncDisposable {
     if (first === undefined) return;
     first.suppressed.push(...others);
     throw first;
-  }
-
-  /** Releases all; what fails is counted. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const lease of [...this.leases].reverse()) await lease.dispose();
   }
 }
 

@@ -6,9 +6,10 @@
  * Made by: client.ts. Used by: programs.
  */
 import { REQUEST_DEADLINE_DEFAULT_MS } from '../limits.js';
+import { attended } from './attended.js';
 import type { Counters } from './counters.js';
 import { ErrorCode, HoldfastError } from './errors.js';
-import { type HoldState, ignore } from './hold.js';
+import type { HoldState } from './hold.js';
 import { checkDeadline, checkMetadata, checkTtl } from './options.js';
 import type { Ownership, RenewOptions } from './ownership.js';
 
@@ -98,9 +99,7 @@ export class Lease implements AsyncDisposable {
     if (this.#release === undefined) return this.#ownership.hold.ready();
     const message = `lease of ${this.name} was released: it cannot become ready`;
     const error = new HoldfastError(ErrorCode.LeaseExpired, { message, outcome: 'none' });
-    const rejected = Promise.reject(error);
-    rejected.catch(ignore); // a caller that does not look is told by state
-    return rejected;
+    return attended(Promise.reject(error));
   }
 
   /**
@@ -108,12 +107,8 @@ export class Lease implements AsyncDisposable {
    * TTL never moves the deadline back. Rejects STALE_LEASE when it has ended, BAD_REQUEST `ttl_ms`,
    * UNKNOWN_OUTCOME or DEADLINE_PASSED; the lease is then in jeopardy or lost.
    */
-  async renew(options: RenewOptions = {}): Promise<void> {
-    const ttlMs = checkTtl(options.ttlMs) ?? -1;
-    const metadata = checkMetadata(options.metadata);
-    const deadlineMs = checkDeadline(options.deadlineMs);
-    if (this.#release !== undefined || !this.#ownership.hold.isLive) await this.#rejectOver();
-    await this.#ownership.renew(ttlMs, metadata, deadlineMs);
+  renew(options: RenewOptions = {}): Promise<void> {
+    return attended(this.#renew(options));
   }
 
   /**
@@ -122,10 +117,7 @@ export class Lease implements AsyncDisposable {
    * nobody answered; the release is then repeated in the background. `deadlineMs`: 1 … 60,000.
    */
   release(deadlineMs: number = this.#deadlineMs): Promise<Released> {
-    if (this.#release === undefined) {
-      this.#release = this.#releaseOnce(deadlineMs);
-      this.#release.catch(ignore); // a release that is not awaited is repeated in the background
-    }
+    this.#release ??= attended(this.#releaseOnce(deadlineMs));
     return this.#release;
   }
 
@@ -145,6 +137,14 @@ export class Lease implements AsyncDisposable {
       else this.#counters.releaseFailures += 1;
       return error;
     }
+  }
+
+  async #renew(options: RenewOptions): Promise<void> {
+    const ttlMs = checkTtl(options.ttlMs) ?? -1;
+    const metadata = checkMetadata(options.metadata);
+    const deadlineMs = checkDeadline(options.deadlineMs);
+    if (this.#release !== undefined || !this.#ownership.hold.isLive) await this.#rejectOver();
+    await this.#ownership.renew(ttlMs, metadata, deadlineMs);
   }
 
   async #releaseOnce(deadlineMs: number): Promise<Released> {

@@ -73,6 +73,8 @@ export interface AcquirePlan {
   readonly ttlMs: number | null;
   readonly waitMs: number;
   readonly deadlineMs: number;
+  /** What a place in the queue adds to the deadline, ms. */
+  readonly extensionMs: number;
   readonly metadata: Uint8Array | null;
   readonly requestId: string | null;
   readonly notAfterMs: number | null;
@@ -159,15 +161,18 @@ export function planAcquire(name: string, options: AcquireOptions): AcquirePlan 
     throw badRequest(field, 'requestId and notAfterMs go with `session: null` only');
   }
   const expectedRevision = optionalInteger('expected_revision', options.expectedRevision, 0);
-  const waitMs = optionalInteger('wait_ms', options.waitMs, 0);
-  if (expectedRevision !== null && (waitMs ?? 0) > 0) {
+  const waitMs =
+    optionalInteger('wait_ms', options.waitMs, 0) ??
+    (expectedRevision === null ? WAIT_DEFAULT_MS : 0);
+  if (expectedRevision !== null && waitMs > 0) {
     throw badRequest('expected_revision', 'expectedRevision goes with waitMs 0 only');
   }
   return {
     name: checkName(name),
     ttlMs: checkTtl(options.ttlMs),
-    waitMs: waitMs ?? (expectedRevision === null ? WAIT_DEFAULT_MS : 0),
+    waitMs,
     deadlineMs: checkDeadline(options.deadlineMs),
+    extensionMs: waitMs,
     metadata: checkMetadata(options.metadata),
     requestId,
     notAfterMs,

@@ -135,9 +135,12 @@ export class Ownership {
     this.#keeper?.onLeaseChanged(this);
   }
 
-  /** Gives the lease back; every call gets the same answer: the revision of its end. */
-  release(deadlineMs: number): Promise<number> {
-    this.#release ??= this.#releaseOnce(deadlineMs);
+  /**
+   * Gives the lease back; every call gets the same answer: the revision of its end. With a `reason`
+   * work that still runs under it is told by the signal.
+   */
+  release(deadlineMs: number, reason?: HoldfastError): Promise<number> {
+    this.#release ??= this.#releaseOnce(deadlineMs, reason);
     return this.#release;
   }
 
@@ -147,11 +150,11 @@ export class Ownership {
     this.hold.release(error);
   }
 
-  async #releaseOnce(deadlineMs: number): Promise<number> {
+  async #releaseOnce(deadlineMs: number, reason?: HoldfastError): Promise<number> {
     this.hold.review();
     if (this.hold.state === 'lost')
       throw this.hold.error ?? new HoldfastError(ErrorCode.StaleLease);
-    this.hold.release();
+    this.hold.release(reason);
     this.#stop();
     const call = this.#parts.leader.call({
       operation: releaseOperation(this.leaseId),

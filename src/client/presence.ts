@@ -9,11 +9,12 @@
 import type { PackValue } from '../wire/msgpack-writer.js';
 import { CommandKind } from '../wire/request.js';
 import type { Reply } from '../wire/response.js';
+import { attended } from './attended.js';
 import { SUSPECT_MS_MIN } from './bounds.js';
 import type { Binding } from './call.js';
 import type { Sample } from './deadline.js';
 import { ErrorCode, HoldfastError } from './errors.js';
-import { Hold, ignore } from './hold.js';
+import { Hold } from './hold.js';
 import type { Keeper, Ownership } from './ownership.js';
 import type { Parts } from './parts.js';
 import { type Renewable, RenewalLoop } from './renewal-loop.js';
@@ -104,10 +105,7 @@ export class Presence implements Binding, Keeper, Renewable {
 
   /** Closes the session, once; see Session.close. */
   close(deadlineMs: number): Promise<void> {
-    if (this.#close === undefined) {
-      this.#close = this.#closeOnce(deadlineMs);
-      this.#close.catch(ignore); // a caller that does not look finds it in the counters
-    }
+    this.#close ??= attended(this.#closeOnce(deadlineMs));
     return this.#close;
   }
 

@@ -9,15 +9,21 @@ import { ErrorCode, HoldfastError } from './errors.js';
 import type { AcquirePlan } from './options.js';
 import type { Parts } from './parts.js';
 import type { Presence, PresenceWatcher } from './presence.js';
+import type { TimeLeft } from './time-left.js';
 
 /**
  * The next sequence of `presence`. Rejects CANCELLED when the plan's signal fires, LIMIT when no
- * room came within its deadline, SESSION_EXPIRED when the session is over; all without effect.
+ * room came within `timeLeft`, SESSION_EXPIRED when the session is over; all without effect.
  */
-export function takeSequence(parts: Parts, plan: AcquirePlan, presence: Presence): Promise<number> {
+export function takeSequence(
+  parts: Parts,
+  plan: AcquirePlan,
+  presence: Presence,
+  timeLeft: TimeLeft,
+): Promise<number> {
   if (!presence.isLive) return Promise.reject(sessionOver());
   if (presence.sequences.hasRoom) return Promise.resolve(presence.sequences.take());
-  return new SequenceWait(parts, plan, presence).result;
+  return new SequenceWait(parts, plan, presence, timeLeft).result;
 }
 
 function sessionOver(): HoldfastError {
@@ -34,7 +40,7 @@ class SequenceWait implements PresenceWatcher {
   readonly #onAbort: () => void;
   readonly #reject: (error: HoldfastError) => void;
 
-  constructor(parts: Parts, plan: AcquirePlan, presence: Presence) {
+  constructor(parts: Parts, plan: AcquirePlan, presence: Presence, timeLeft: TimeLeft) {
     const { promise, resolve, reject } = withResolvers();
     this.result = promise;
     this.#reject = reject;
@@ -46,9 +52,10 @@ class SequenceWait implements PresenceWatcher {
     };
     this.#onAbort = () => this.#fail(ErrorCode.Cancelled, 'cancelled by its signal');
     const { clock } = parts.ambient;
-    const untilMs = clock.nowMs() + plan.deadlineMs;
+    const waitMs = timeLeft.ms;
+    const untilMs = clock.nowMs() + waitMs;
     this.#alarm = new Alarm(clock, () => this.#wake(untilMs - clock.nowMs()));
-    this.#alarm.wakeWithin(plan.deadlineMs);
+    this.#alarm.wakeWithin(waitMs);
     presence.awaitRoom(this.#onRoom);
     presence.watch(this);
     plan.signal?.addEventListener('abort', this.#onAbort, { once: true });

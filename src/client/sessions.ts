@@ -12,6 +12,7 @@ import { checkDeadline, checkMetadata, checkTtl } from './options.js';
 import type { Parts } from './parts.js';
 import { Presence, sessionInitOf } from './presence.js';
 import type { SessionOptions } from './session.js';
+import type { TimeLeft } from './time-left.js';
 import { withinDeadline } from './within-deadline.js';
 
 export class Sessions {
@@ -58,19 +59,19 @@ export class Sessions {
    */
   async shared(
     ttlMs: number | null,
-    deadlineMs: number,
+    timeLeft: TimeLeft,
     signal: AbortSignal | undefined,
   ): Promise<Presence> {
-    if (this.#shared?.isLive === true) return this.#raise(this.#shared, ttlMs, deadlineMs);
+    if (this.#shared?.isLive === true) return this.#raise(this.#shared, ttlMs, timeLeft);
     this.#opening ??= this.#openShared(ttlMs);
     const { ambient, leader } = this.#parts;
     const presence = await withinDeadline(ambient.clock, this.#opening, {
       what: 'the opening of a session',
-      deadlineMs,
+      deadlineMs: timeLeft.ms,
       signal,
       codeAtDeadline: () => (leader.hasLeader ? ErrorCode.DeadlinePassed : ErrorCode.NoQuorum),
     });
-    return this.#raise(presence, ttlMs, deadlineMs);
+    return this.#raise(presence, ttlMs, timeLeft);
   }
 
   /** Closes every open session; one promise each. */
@@ -89,8 +90,8 @@ export class Sessions {
     }
   }
 
-  async #raise(presence: Presence, ttlMs: number | null, deadlineMs: number): Promise<Presence> {
-    if (ttlMs !== null && ttlMs > presence.ttlMs) await presence.renewWith(ttlMs, deadlineMs);
+  async #raise(presence: Presence, ttlMs: number | null, timeLeft: TimeLeft): Promise<Presence> {
+    if (ttlMs !== null && ttlMs > presence.ttlMs) await presence.renewWith(ttlMs, timeLeft.ms);
     return presence;
   }
 }

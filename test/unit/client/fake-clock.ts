@@ -77,6 +77,15 @@ export class FakeClock implements Clock {
     return this.awakeMs;
   }
 
+  /** A timer of the test's own world, which is not counted among those of the client. */
+  later(afterMs: number, onTime: () => void): void {
+    this.startTimer(afterMs, () => {
+      this.armed += 1;
+      onTime();
+    });
+    this.armed -= 1;
+  }
+
   startTimer(afterMs: number, onTime: () => void): Timer {
     if (!(afterMs >= 0 && afterMs <= 2 ** 31 - 1)) throw new Error(`timer of ${afterMs} ms`);
     this.order += 1;
@@ -118,7 +127,7 @@ export class FakeClock implements Clock {
       this.move(Math.max(0, next.atMs - this.awakeMs));
       this.heap.pop();
       next.isCancelled = true;
-      this.armed -= 1;
+      this.armed -= 1; // later() has taken its own off when it was planned
       next.onTime();
       if (this.heap.first?.atMs !== next.atMs) await settle();
     }

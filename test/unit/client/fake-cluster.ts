@@ -266,11 +266,11 @@ export class FakeNode implements FakeServer {
       return;
     }
     if (typeof interference === 'object') {
-      cluster.clock.startTimer(interference.delayMs, () => this.carryOut(request, undefined));
+      cluster.clock.later(interference.delayMs, () => this.carryOut(request, undefined));
       return;
     }
     if (cluster.commitMs === 0) this.carryOut(request, interference);
-    else cluster.clock.startTimer(cluster.commitMs, () => this.carryOut(request, interference));
+    else cluster.clock.later(cluster.commitMs, () => this.carryOut(request, interference));
   }
 
   private carryOut(request: FakeRequest, interference: Interference | undefined): void {
@@ -507,6 +507,7 @@ export class FakeNode implements FakeServer {
     }
     const until = cluster.time + waitMs;
     cluster.waits.push({ key, name, session, sequence, ttlMs, until, listener: request });
+    cluster.clock.later(waitMs + 1, () => cluster.expire());
     return { code: ErrorCode.Queued, time: cluster.time, replay: false, fields: [1, 0] };
   }
 

@@ -144,7 +144,7 @@ export class FakeNetwork {
 
   later(deliver: () => void): void {
     if (this.latencyMs === 0) setImmediate(deliver);
-    else this.clock.startTimer(this.latencyMs, deliver);
+    else this.clock.later(this.latencyMs, deliver);
   }
 
   /** Ends every connection to a node. */
