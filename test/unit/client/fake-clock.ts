@@ -135,6 +135,12 @@ export class FakeClock implements Clock {
     await settle();
   }
 
+  /** Moves on to the next timer, or by `ms` when none is due before. */
+  async step(ms: number): Promise<void> {
+    const next = this.next(this.awakeMs + ms);
+    await this.advance(next === undefined ? ms : Math.max(0, next.atMs - this.awakeMs));
+  }
+
   /** The event loop is blocked: time passes and no timer runs. */
   stall(ms: number): void {
     this.move(ms);
@@ -145,12 +151,13 @@ export class FakeClock implements Clock {
     this.uptimeMs += ms;
   }
 
-  /** Moves time on until `holds`, in steps of a ms. Throws when it never does. */
+  /** Moves time on from timer to timer until `holds`. Throws when it never does. */
   async until(holds: () => boolean, maxMs: number): Promise<void> {
     await settle();
-    for (let passed = 0; !holds(); passed += 1) {
-      if (passed > maxMs) throw new Error(`still not so after ${maxMs} ms`);
-      await this.advance(1);
+    const untilMs = this.awakeMs + maxMs;
+    while (!holds()) {
+      if (this.awakeMs > untilMs) throw new Error(`still not so after ${maxMs} ms`);
+      await this.step(10);
     }
   }
 
