@@ -308,11 +308,9 @@ export class Raft {
   private answerStale(message: Message): void {
     const state = this.state;
     if (message.kind === MessageKind.Append || message.kind === MessageKind.Heartbeat) {
-      // A node that PreVote kept from campaigning must still be able to depose a stale leader.
-      const reply = newMessage(state, MessageKind.AppendReply, message.from);
-      reply.reject = true;
-      reply.index = message.index;
-      sendNow(state, reply);
+      // A node that PreVote kept from campaigning must still be able to depose a stale leader. Not
+      // by a refusal: its sender may lead this very term by now, and would go back without a hint.
+      sendNow(state, newMessage(state, MessageKind.HeartbeatReply, message.from));
     } else if (message.kind === MessageKind.PreVote) {
       const reply = newMessage(state, MessageKind.PreVoteReply, message.from);
       reply.reject = true;
