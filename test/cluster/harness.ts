@@ -65,6 +65,8 @@ const START_ATTEMPTS = 4;
 const STATUS_TIMEOUT_MS = 2_000;
 /** Printed of each node's output when a test failed. */
 const OUTPUT_TAIL_BYTES = 8_000;
+/** A node answers this long after its start, on a machine that is busy with other things. */
+const START_MS_MAX = 90_000;
 /** An orderly stop takes at most this long in a test. */
 const STOP_MS_MAX = 15_000;
 
@@ -242,10 +244,11 @@ export class Cluster {
     const node = this.node(nodeId);
     if (node.isRunning) await this.endNode(node, 'SIGKILL');
     this.launch(node, false);
-    await waitFor(`node ${nodeId} to answer`, () => {
+    const isUp = (): Promise<NodeStatus> => {
       if (!node.isRunning) throw new Hopeless(`node ${nodeId} ended: ${node.lastEnd}`);
       return this.status(nodeId);
-    });
+    };
+    await waitFor(`node ${nodeId} to answer`, isUp, START_MS_MAX);
   }
 
   /** Starts a node's process and does not wait for it. */
