@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { ExitCode } from '../../src/cli/exit-codes.js';
+import { connect } from '../../src/client/index.js';
 import { Cli, runCli } from './cli.js';
 import { Cluster } from './harness.js';
 import { isAlive } from './process-state.js';
@@ -36,15 +37,8 @@ function lookFor(pid: number): string {
   return `grep -q "^State:.[RSDT]" /proc/${pid}/status 2>/dev/null && echo overlap || echo alone`;
 }
 
-/** The lock as `holdfast get --json` shows it. */
-async function get(
-  test: Test,
-  name: string,
-): Promise<{ holder: { fencing_token: number } | null }> {
-  const { status, out, err } = await runCli(test, ['get', name, '--json'], ENDPOINTS);
-  if (status !== 0) throw new Error(`get ended with ${status}: ${err}`);
-  return JSON.parse(out);
-}
+const client = await connect({ endpoints: cluster.endpoints });
+t.teardown(() => client.close());
 
 t.test('the command gets its token; the lock is free when it has ended', async (t) => {
   const words = lockWords(
@@ -54,7 +48,7 @@ t.test('the command gets its token; the lock is free when it has ended', async (
   const { status, out, err } = await runCli(t, words, ENDPOINTS);
   t.equal(status, 3, err);
   t.match(out, /^env [1-9][0-9]* [0-9a-f]{32}\n$/);
-  t.equal((await get(t, 'env')).holder, null);
+  t.equal((await client.get('env')).holder, null);
 });
 
 t.test('HOLDFAST_ENDPOINTS works inside the command', async (t) => {
@@ -111,7 +105,7 @@ t.test('SIGTERM ends the command, frees the lock at once, and is 143', async (t)
   holder.signal('SIGTERM');
   t.equal((await holder.ended).status, 128 + 15);
   t.notOk(isAlive(pid));
-  t.equal((await get(t, 'term')).holder, null);
+  t.equal((await client.get('term')).holder, null);
 });
 
 t.test('SIGTERM while waiting: the command never starts, the place is given up', async (t) => {
@@ -121,13 +115,11 @@ t.test('SIGTERM while waiting: the command never starts, the place is given up',
   const ran = path.join(folder, 'ran');
   const waiter = new Cli(t, lockWords('queue', `touch ${ran}`, '--wait', '1m'), ENDPOINTS);
   await waitFor('the waiter to stand in the queue', async () => {
-    const { out } = await runCli(t, ['get', 'queue', '--json'], ENDPOINTS);
-    return JSON.parse(out).waiters === 1;
+    return (await client.get('queue')).waiters === 1;
   });
   waiter.signal('SIGTERM');
   t.equal((await waiter.ended).status, 128 + 15);
-  const { out } = await runCli(t, ['get', 'queue', '--json'], ENDPOINTS);
-  t.equal(JSON.parse(out).waiters, 0);
+  t.equal((await client.get('queue')).waiters, 0);
   holder.signal('SIGTERM');
   await holder.ended;
   t.notOk(existsSync(ran));
@@ -164,12 +156,12 @@ t.test('the lock survives a leader change', async (t) => {
   const folder = t.testdir({});
   const holder = new Cli(t, lockWords('steady', loop(folder, 'pid'), '--ttl', '10s'), ENDPOINTS);
   const pid = await pidIn(path.join(folder, 'pid'));
-  const before = await get(t, 'steady');
+  const before = await client.get('steady');
   const leader = await cluster.leader();
   await cluster.kill(leader);
   await cluster.leaderOtherThan(leader);
   await cluster.restart(leader);
-  t.same((await get(t, 'steady')).holder?.fencing_token, before.holder?.fencing_token);
+  t.equal((await client.get('steady')).holder?.token, before.holder?.token);
   t.ok(isAlive(pid));
   holder.signal('SIGTERM');
   t.equal((await holder.ended).status, 128 + 15);
