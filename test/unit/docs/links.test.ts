@@ -40,13 +40,14 @@ t.test('every path that a page names in code exists', async (t) => {
   t.ok(paths > 50, `${paths} paths`);
 });
 
-t.test('every page of docs is reached from the index', async (t) => {
+t.test('the index of docs links to every page, or to its folder', async (t) => {
   const reached = linkTargets(readPage('docs/README.md')).map((target) => {
     return path.join('docs', target.split('#')[0] ?? '');
   });
   for (const page of pages()) {
     if (!page.startsWith('docs/') || page === 'docs/README.md') continue;
-    t.ok(reached.includes(page), `docs/README.md links to ${page}`);
+    const isReached = reached.includes(page) || reached.includes(`${path.dirname(page)}/`);
+    t.ok(isReached, `docs/README.md links to ${page}`);
   }
 });
 
