@@ -2,8 +2,8 @@
  * Plain requests to whoever leads, for commands that outlive no answer.
  *
  * Owns: finding the leader among the endpoints and trying again until the time-out, for work that
- * may be repeated. Never: repeats what may have had an effect, unless the caller's request id or the
- * operation itself makes that harmless. Used by: commands/session.ts, commands/transfer.ts.
+ * may be repeated. Never: repeats what may have had an effect, unless the caller's request id or
+ * the operation itself makes that harmless. Used by: commands/session.ts, commands/transfer.ts.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ErrorCode, HoldfastError } from '../client/errors.js';

@@ -83,7 +83,7 @@ export class Program {
     for (const spec of commands) this.add(spec);
   }
 
-  /** Runs the command that `words` (without node and script) name. Resolves with the exit status. */
+  /** Runs what `words` (without node and script) name. Resolves with the exit status. */
   async run(words: readonly string[]): Promise<number> {
     this.status = ExitCode.Ok;
     try {

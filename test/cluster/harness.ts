@@ -37,7 +37,7 @@ import { compiledFile } from '../gate/paths.js';
 import { stateOf } from './process-state.js';
 import { Hopeless, waitFor } from './wait-for.js';
 
-/** What the harness uses of a tap test: it closes the cluster and prints logs if the test failed. */
+/** What the harness uses of a tap test, to close the cluster and print logs if it failed. */
 export interface HarnessTest {
   teardown(close: () => Promise<void>): unknown;
   passing(): boolean;

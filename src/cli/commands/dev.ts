@@ -123,7 +123,7 @@ export const devCommand: CommandSpec = {
   path: ['dev'],
   summary: 'run five durable nodes on this machine until Ctrl-C',
   details:
-    'Node i serves clients on the base port + i and talks to the others on the base port + 200 + i. ' +
+    'Node i serves clients on the base port + i and other nodes on the base port + 200 + i. ' +
     'The cluster is founded when all five data folders are empty. Node logs are in DIR/logs.',
   arguments: [],
   options: [

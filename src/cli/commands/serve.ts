@@ -1,8 +1,8 @@
 /**
  * `holdfast serve`: one node of a cluster, in this process.
  *
- * Owns: the option names. Never: their checks (server/options.ts) or the node (server/main.ts, which
- * is loaded only here, since it brings the log and the logger with it). Used by: commands/table.ts.
+ * Owns: the option names. Never: their checks (server/options.ts) or the node (server/main.ts,
+ * loaded only here, since it brings the log and the logger with it). Used by: commands/table.ts.
  */
 import { LOG_LEVELS } from '../../observe/logger.js';
 import { parseServeOptions } from '../../server/options.js';
@@ -83,8 +83,8 @@ export const serveCommand: CommandSpec = {
   path: ['serve'],
   summary: 'run one node of a cluster',
   details:
-    'Logs JSON lines to standard output, one of them `serving`. SIGTERM and SIGINT end the node in ' +
-    'order: it hands leadership over, answers what it can and closes its log. A node whose disk ' +
+    'Logs JSON lines to standard output, one of them `serving`. SIGTERM and SIGINT end the node ' +
+    'in order: it hands leadership over, answers what it can and closes its log. A node whose disk ' +
     'fails ends by SIGKILL.',
   arguments: [],
   options: OPTIONS,

@@ -1,7 +1,8 @@
 /**
  * Every command of `holdfast`, in the order in which help and docs/CLI.md show them.
  *
- * Owns: the list. Never: a command. Used by: main.ts, test/unit/cli.
+ * Owns: the list. Never: a command, or what it does; each has a file beside this one.
+ * Used by: main.ts, test/unit/cli.
  */
 import type { CommandSpec } from '../command.js';
 import { devCommand } from './dev.js';

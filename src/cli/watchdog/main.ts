@@ -105,7 +105,7 @@ class Watchdog {
     this.session.signal('SIGCONT');
   }
 
-  /** Ends the group, this process included. Without a SIGTERM before it nobody looked for strays. */
+  /** Ends the group, this process included. Without a SIGTERM before, strays were not sought. */
   private kill(): never {
     if (this.terminatedAt === null) {
       this.child?.kill('SIGKILL');

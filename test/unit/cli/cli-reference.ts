@@ -43,7 +43,7 @@ function exitSection(): string {
     lines.push(`| ${status} | ${meaning} |`);
   }
   lines.push(
-    `| ${EXIT_SIGNAL_BASE} + n | Ended by signal n, or a signal came before \`lock\` started its command. |`,
+    `| ${EXIT_SIGNAL_BASE} + n | Ended by signal n, or \`lock\` got it before its command began. |`,
   );
   return `${lines.join('\n')}\n`;
 }
