@@ -197,7 +197,6 @@ function open(options: ThreadOptions): LogThread {
   const state = StateStore.open(folder, nodeId, listSegments(logFolder).length > 0);
   const verified: VerifiedLog = openSegmentedLog(logFolder, segmentBytesMax, {
     onProgress: (index) => tell({ kind: 'progress', index }),
-    onNote: (text) => tell({ kind: 'note', text }),
   });
   const { log, termStarts, commitIndex } = verified;
   const tail = readTail(log);

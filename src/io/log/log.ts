@@ -36,7 +36,7 @@ export interface LogOptions {
   readonly nodeId: number;
   /** Called once, just before the process ends by SIGKILL because the device failed. */
   onFatal(reason: string): void;
-  /** What an operator should read: a torn tail that was cut, progress of a long verification. */
+  /** What an operator should read: the progress of a long verification. */
   onNote?(text: string): void;
   /** Bytes of one segment, SEGMENT_BYTES_MAX by default. */
   readonly segmentBytesMax?: number;
@@ -218,7 +218,6 @@ function awaitOpened(worker: Worker, options: LogOptions): Promise<OpenedLog> {
     const onExit = () => onError(new Error('it ended before the log was open'));
     const onMessage = (reply: LogReply) => {
       if (typeof reply === 'number') return;
-      if (reply.kind === 'note') options.onNote?.(reply.text);
       if (reply.kind === 'progress') options.onNote?.(`verified the log up to ${reply.index}`);
       if (reply.kind !== 'opened' && reply.kind !== 'refused') return;
       worker.off('error', onError).off('exit', onExit).off('message', onMessage);

@@ -48,7 +48,6 @@ export interface PackedRecords {
 export type LogReply =
   | number
   | { readonly kind: 'progress'; readonly index: number }
-  | { readonly kind: 'note'; readonly text: string }
   | { readonly kind: 'free'; readonly mib: number }
   | ({ readonly kind: 'opened' } & OpenedLog)
   | { readonly kind: 'refused'; readonly code: string; readonly text: string }

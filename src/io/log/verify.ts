@@ -1,9 +1,10 @@
 /**
  * Opening a log: every record of every segment is read and checked before the node takes part.
  *
- * Owns: what counts as whole (checksum, chain, consecutive indices, terms that never fall) and what
- * happens otherwise: bad records at the very end are a torn tail and are cut, with a note; anything
- * else is refused with LOG_CORRUPT, naming segment and index. Never: a repair in the middle.
+ * Owns: what counts as whole (checksum, chain, consecutive indices, terms that never fall). What is
+ * not is refused with LOG_CORRUPT, naming segment and index, at the very end as in the middle: LMDB
+ * commits whole records or none, so a bad one may have been acknowledged (docs/decisions/0005).
+ * Never: a cut, a repair.
  * Used by: the log thread, once.
  */
 import fs from 'node:fs';
@@ -26,8 +27,6 @@ export interface TermStart {
 export interface VerifyEvents {
   /** About every PROGRESS_RECORDS records. */
   onProgress(index: number): void;
-  /** Something an operator should read. */
-  onNote(text: string): void;
 }
 
 /** A verified log and what was learnt on the way. */
@@ -75,21 +74,6 @@ class Verifier {
   }
 }
 
-/** True when none of `keys` has a record with a right checksum. */
-function allDamaged(environment: Environment, keys: readonly number[]): boolean {
-  const header = new RecordHeader();
-  return keys.every((key) => {
-    const record = environment.get(key);
-    return record === null || !header.tryRead(record);
-  });
-}
-
-function cutTail(environment: Environment, keys: readonly number[]): void {
-  environment.commit(() => {
-    for (const key of keys) environment.delete(key);
-  });
-}
-
 function verifySegment(
   folder: string,
   first: number,
@@ -106,20 +90,12 @@ function verifySegment(
   const environment = Environment.open(place);
   const segment = new Segment(first, first - 1, 0);
   const keys = environment.keys();
-  for (let position = 0; position < keys.length; position++) {
-    const index = keys[position]!;
+  for (const index of keys) {
     if (index !== verifier.last + 1)
       throw corruptLog(place, `index ${verifier.last + 1} is missing`);
     const record = environment.get(index)!;
     const fault = verifier.check(record);
-    if (fault !== null) {
-      const rest = keys.slice(position);
-      const isTail = isNewest && index > verifier.commitIndex && allDamaged(environment, rest);
-      if (!isTail) throw corruptLog(place, `the record of index ${index} ${fault}`);
-      cutTail(environment, rest);
-      events.onNote(`cut a torn tail of ${rest.length} records from index ${index} in ${place}`);
-      break;
-    }
+    if (fault !== null) throw corruptLog(place, `the record of index ${index} ${fault}`);
     verifier.accept();
     segment.last = index;
     segment.bytes += storedBytes(record.length);
