@@ -26,8 +26,8 @@ import {
   NIL,
   rangeAt,
   rangeHeaderBytes,
-  u32At,
   unsignedAt,
+  wordAt,
 } from './msgpack-reader.js';
 import { isPlainText } from './utf8.js';
 
@@ -122,25 +122,12 @@ function decodeHead(
   return at;
 }
 
-/* Ids are put together on the spot: a function that V8 does not inline hands a number from 2^31 up
- * over as a heap object, four an operation. */
-
-function setSession(bytes: Uint8Array, at: number, command: Command): void {
+function setSession(bytes: Uint8Array, offset: number, command: Command): void {
   command.hasSession = true;
-  command.session0 =
-    ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0;
-  command.session1 =
-    ((bytes[at + 4]! << 24) | (bytes[at + 5]! << 16) | (bytes[at + 6]! << 8) | bytes[at + 7]!) >>>
-    0;
-  command.session2 =
-    ((bytes[at + 8]! << 24) | (bytes[at + 9]! << 16) | (bytes[at + 10]! << 8) | bytes[at + 11]!) >>>
-    0;
-  command.session3 =
-    ((bytes[at + 12]! << 24) |
-      (bytes[at + 13]! << 16) |
-      (bytes[at + 14]! << 8) |
-      bytes[at + 15]!) >>>
-    0;
+  command.session0 = wordAt(bytes, offset) >>> 0;
+  command.session1 = wordAt(bytes, offset + 4) >>> 0;
+  command.session2 = wordAt(bytes, offset + 8) >>> 0;
+  command.session3 = wordAt(bytes, offset + 12) >>> 0;
 }
 
 /** nil, a sequence, or a free-form id of 1 to REQUEST_ID_BYTES_MAX bytes. */
@@ -343,25 +330,15 @@ function decodeMetadata(bytes: Uint8Array, at: number, end: number, command: Com
   return command.metadataOffset + length;
 }
 
-function decodeLease(bytes: Uint8Array, from: number, end: number, command: Command): number {
-  const at = idAt(bytes, from, end);
-  if (at < 0) return -Fault.Lease;
+function decodeLease(bytes: Uint8Array, at: number, end: number, command: Command): number {
+  const offset = idAt(bytes, at, end);
+  if (offset < 0) return -Fault.Lease;
   command.hasLease = true;
-  command.lease0 =
-    ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0;
-  command.lease1 =
-    ((bytes[at + 4]! << 24) | (bytes[at + 5]! << 16) | (bytes[at + 6]! << 8) | bytes[at + 7]!) >>>
-    0;
-  command.lease2 =
-    ((bytes[at + 8]! << 24) | (bytes[at + 9]! << 16) | (bytes[at + 10]! << 8) | bytes[at + 11]!) >>>
-    0;
-  command.lease3 =
-    ((bytes[at + 12]! << 24) |
-      (bytes[at + 13]! << 16) |
-      (bytes[at + 14]! << 8) |
-      bytes[at + 15]!) >>>
-    0;
-  return at + 16;
+  command.lease0 = wordAt(bytes, offset) >>> 0;
+  command.lease1 = wordAt(bytes, offset + 4) >>> 0;
+  command.lease2 = wordAt(bytes, offset + 8) >>> 0;
+  command.lease3 = wordAt(bytes, offset + 12) >>> 0;
+  return offset + 16;
 }
 
 function decodeRenew(
@@ -393,10 +370,10 @@ function decodeSessionOpen(
 function decodeSecret(bytes: Uint8Array, at: number, end: number, command: Command): number {
   const offset = idAt(bytes, at, end);
   if (offset < 0) return -Fault.Secret;
-  command.secret0 = u32At(bytes, offset);
-  command.secret1 = u32At(bytes, offset + 4);
-  command.secret2 = u32At(bytes, offset + 8);
-  command.secret3 = u32At(bytes, offset + 12);
+  command.secret0 = wordAt(bytes, offset) >>> 0;
+  command.secret1 = wordAt(bytes, offset + 4) >>> 0;
+  command.secret2 = wordAt(bytes, offset + 8) >>> 0;
+  command.secret3 = wordAt(bytes, offset + 12) >>> 0;
   return offset + 16;
 }
 

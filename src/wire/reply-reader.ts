@@ -14,8 +14,12 @@ import {
   NIL,
   skipAt,
   unsignedAt,
+  wordAt,
 } from './msgpack-reader.js';
 
+const TWO_32 = 2 ** 32;
+/** High half of 2^53 - 1. */
+const HIGH_MAX = 0x1f_ffff;
 const NO_BYTES = new Uint8Array(0);
 
 /** Reused; its fields are those of the current reply. */
@@ -76,8 +80,7 @@ export class ReplyReader {
     this.code = unsignedAt(bytes, at, end);
     if (this.code < 0) return false;
     at += integerBytes(bytes[at]!);
-    this.clusterTimeMs = unsignedAt(bytes, at, end);
-    if (this.clusterTimeMs < NIL) return false;
+    if (!this.readClusterTime(at)) return false;
     at += integerBytes(bytes[at]!);
     const replay = booleanAt(bytes, at, end);
     if (replay < 0) return false;
@@ -85,6 +88,21 @@ export class ReplyReader {
     this.fieldsStart = at + 1;
     this.fieldCount = count - 4;
     return this.passFields();
+  }
+
+  /** Puts a long number together on the spot, in a field: see wordAt. */
+  private readClusterTime(at: number): boolean {
+    const bytes = this.bytes;
+    if (at < this.end && bytes[at]! >= 0xce && bytes[at]! <= 0xcf) {
+      const isLong = bytes[at] === 0xcf;
+      if (at + (isLong ? 9 : 5) > this.end) return false;
+      const high = isLong ? wordAt(bytes, at + 1) : 0;
+      if (high < 0 || high > HIGH_MAX) return false;
+      this.clusterTimeMs = high * TWO_32 + (wordAt(bytes, isLong ? at + 5 : at + 1) >>> 0);
+      return true;
+    }
+    this.clusterTimeMs = unsignedAt(bytes, at, this.end);
+    return this.clusterTimeMs >= NIL;
   }
 
   private passFields(): boolean {
