@@ -2,7 +2,6 @@
  * Raft §5.3: appends, the consistency check, conflicts, fast back-up, and what an answer promises.
  */
 import t from 'tap';
-import { Role } from '../../src/core/raft/effects.js';
 import { EntryKind, type Message, MessageKind } from '../../src/core/raft/message.js';
 import type { Raft } from '../../src/core/raft/raft.js';
 import { Cluster } from './cluster.js';

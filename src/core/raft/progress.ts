@@ -40,6 +40,10 @@ export class Progress {
     if (this.isReading) return true;
     if (this.state === ProgressState.Probe) return this.isProbeSent;
     if (this.state === ProgressState.Snapshot) return true;
+    return this.isWindowFull;
+  }
+
+  private get isWindowFull(): boolean {
     return this.count === INFLIGHT_APPENDS_MAX || this.bytesInFlight >= INFLIGHT_BYTES_MAX;
   }
 
@@ -118,9 +122,7 @@ export class Progress {
   onHeartbeatReply(): void {
     this.isActive = true;
     this.isProbeSent = false;
-    if (this.state === ProgressState.Replicate && this.count === INFLIGHT_APPENDS_MAX) {
-      this.dropOldest();
-    }
+    if (this.state === ProgressState.Replicate && this.isWindowFull) this.dropOldest();
   }
 
   private dropOldest(): void {
