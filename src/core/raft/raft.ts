@@ -170,10 +170,11 @@ export class Raft {
     state.electionElapsed += 1;
     if (state.electionElapsed >= ELECTION_TICKS_MIN) {
       state.electionElapsed = 0;
-      state.transferTarget = 0;
       checkQuorum(state);
       if (state.role !== Role.Leader) return;
     }
+    state.transferElapsed += 1;
+    if (state.transferElapsed >= ELECTION_TICKS_MIN) state.transferTarget = 0;
     state.heartbeatElapsed += 1;
     if (state.heartbeatElapsed >= HEARTBEAT_TICKS) broadcastHeartbeat(state);
   }

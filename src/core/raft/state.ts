@@ -57,8 +57,9 @@ export class RaftState {
   isTermOpen = false;
   /** Leader only: index of that first entry. */
   termStartIndex = 0;
-  /** Leader only: node id that leadership is being handed to, 0 for none. */
+  /** Leader only: node id that leadership is being handed to, 0 for none, and ticks since then. */
   transferTarget = 0;
+  transferElapsed = 0;
 
   /** Leader only: rounds in the order they began. */
   readonly readRounds: ReadRound[] = [];

@@ -24,8 +24,10 @@ export function beginTransfer(state: RaftState, target: number): boolean {
   if (target === state.nodeId) return true;
   const progress = progressOf(state, target);
   if (progress === undefined || !state.isTermOpen) return false;
+  if (state.transferTarget === target) return true;
+  // A timer of its own: who asks again and again must not put off CheckQuorum (thesis §6.2).
   state.transferTarget = target;
-  state.electionElapsed = 0;
+  state.transferElapsed = 0;
   sendAppends(state, progress);
   continueTransfer(state, progress);
   return true;
