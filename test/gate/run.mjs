@@ -39,6 +39,7 @@ const suites = [
   { name: 'paper', jobs: cores, least: 0 },
   { name: 'golden', jobs: cores, least: 0 },
   { name: 'model', jobs: cores, least: 0 },
+  { name: 'sim', jobs: cores, least: 4 },
   { name: 'cluster', jobs: 1, least: 0 },
 ];
 

@@ -23,6 +23,7 @@ export class SimClient {
   /** Final and queued replies by correlation, in order of arrival. */
   readonly replies = new Map<number, Reply[]>();
   readonly notices: Reply[] = [];
+  private readonly arrivals = new Map<number, number>();
 
   constructor(
     private readonly cluster: SimCluster,
@@ -84,6 +85,11 @@ export class SimClient {
     return replies?.[replies.length - 1];
   }
 
+  /** When the last reply to `correlation` arrived, µs of true time. */
+  arrivedUs(correlation: number): number {
+    return this.arrivals.get(correlation) ?? Number.NaN;
+  }
+
   private receive(bytes: Uint8Array): void {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     let at = 0;
@@ -100,6 +106,7 @@ export class SimClient {
       this.notices.push(reply);
       return;
     }
+    this.arrivals.set(reply[0], this.cluster.world.nowUs);
     const known = this.replies.get(reply[0]);
     if (known === undefined) this.replies.set(reply[0], [reply]);
     else known.push(reply);

@@ -4,6 +4,7 @@
  * Owns: its request ids and what it believes. Follows docs/PROTOCOL.md as a careful client would:
  * the safe deadline counts from the moment of sending. Used by: chaos.ts.
  */
+import { marginMs } from '../../src/client/deadline.js';
 import { CommandKind } from '../../src/core/locks/command.js';
 import { OutcomeCode } from '../../src/core/locks/outcome.js';
 import type { Belief, History } from './history.js';
@@ -12,8 +13,6 @@ import type { SimCluster, SimNode } from './sim-cluster.js';
 
 const US_PER_MS = 1_000;
 const RETRY_US = 30_000;
-const MARGIN_SHARE = 0.025;
-const MARGIN_MS_LEAST = 5;
 const UNKNOWN_OUTCOME = 44;
 const FRONT_REFUSAL_MIN = 40;
 
@@ -101,9 +100,8 @@ export class SimWorker {
       number,
     ];
     const leaseMs = deadline - entryTime;
-    const marginMs = Math.max(MARGIN_SHARE * leaseMs, MARGIN_MS_LEAST);
     // A client measures with its own clock: its ms is clockRate of a true one.
-    const trueUs = ((leaseMs - marginMs) * US_PER_MS) / this.clockRate;
+    const trueUs = ((leaseMs - marginMs(leaseMs)) * US_PER_MS) / this.clockRate;
     const safeUs = attempt.firstSentUs + trueUs;
     const belief: Belief = {
       client: this.id,

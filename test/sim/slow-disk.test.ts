@@ -19,10 +19,8 @@ for (const whose of ['leader', 'follower'] as const) {
     victim.disk.isHeld = true;
     let sent = 0;
     const load = (): void => {
-      for (let i = 0; i < 4; i += 1) {
-        sent += 1;
-        client.send([36, `load-${sent}`, null, null, null, `lock-${sent}`, 60_000]);
-      }
+      sent += 1;
+      client.send([36, `load-${sent}`, null, null, null, `lock-${sent}`, 60_000]);
       if (world.nowUs < 20 * SECOND_US) world.after(2_000, load);
     };
     load();
@@ -32,7 +30,7 @@ for (const whose of ['leader', 'follower'] as const) {
     const digests = new Set(cluster.nodes.map((node) => node.replica?.status().digest));
     t.equal(digests.size, 1, 'all nodes agree once the disk answers');
     const answered = [...client.replies.values()].filter((replies) => replies[0]?.[1] === 0);
-    t.ok(answered.length > 1_000, `${answered.length} of ${sent} were granted`);
+    t.ok(answered.length > 500, `${answered.length} of ${sent} were granted`);
     t.end();
   });
 }
