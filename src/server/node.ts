@@ -8,6 +8,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_VERSION, PRINCIPAL_BUILT_IN } from '../core/locks/command.js';
+import type { SettingName } from '../core/locks/settings.js';
 import { MonotonicClock } from '../io/clock.js';
 import { SystemEntropy } from '../io/entropy.js';
 import { type OpenedLogPort, openLog } from '../io/log/log.js';
@@ -67,6 +68,7 @@ export async function startNode(
     parts.add(() => server.close());
     const record = await founding.run();
     stop.throwIfAborted();
+    warnOfSettings(options, record, logger);
     const node = new Node(options, opened, record, server, logger);
     parts.add(() => node.close());
     await node.open();
@@ -123,6 +125,15 @@ async function openPeerPort(
   });
   await server.listen();
   return { founding, server };
+}
+
+/** Settings that were asked for and are not those of the founding do nothing: say so. */
+function warnOfSettings(options: ServeOptions, record: FoundingRecord, logger: Logger): void {
+  for (const [name, wanted] of Object.entries(options.settings)) {
+    const founded = record.settings[name as SettingName];
+    if (founded === wanted) continue;
+    logger.warn({ name, wanted, founded }, 'the setting was fixed at the founding');
+  }
 }
 
 /** The addresses of the founded members, by node id. */

@@ -102,8 +102,13 @@ async function run(input: CommandInput): Promise<number> {
     input.output.failure('PORT_TAKEN', words, {});
     return ExitCode.Configuration;
   }
+  const isFounding = decideFounding(folder, nodes);
+  const settings = input.list('setting');
+  if (!isFounding && settings.length > 0) {
+    throw new OptionError('--setting', `counts at the founding, and ${folder} is founded`);
+  }
   const children = new DevChildren(path.join(folder, 'logs'), input.output);
-  children.start(nodes, decideFounding(folder, nodes), input.list('setting'));
+  children.start(nodes, isFounding, settings);
   const leader = await waitForLeader(nodes, () => children.isEnding || children.hasFailed);
   if (leader !== null && !children.isEnding) {
     rmSync(path.join(folder, FOUNDING_MARK), { force: true });

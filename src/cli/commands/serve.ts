@@ -84,7 +84,7 @@ export const serveCommand: CommandSpec = {
   summary: 'run one node of a cluster',
   details:
     'Logs JSON lines to standard output, one of them `serving`. SIGTERM and SIGINT end the node ' +
-    'in order: it hands leadership over, answers what it can and closes its log. A node whose disk ' +
+    'in order: it hands leadership over, answers what it can, closes its log. A node whose disk ' +
     'fails ends by SIGKILL.',
   arguments: [],
   options: OPTIONS,
