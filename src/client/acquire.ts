@@ -279,7 +279,7 @@ class Acquisition implements PresenceWatcher {
 
   /**
    * The sample that keeps the grant longest. A replay counts only when this process sent the id
-   * first. With none that leaves half the TTL, the lease is renewed first (SPEC 3.4).
+   * first. With none that leaves half the TTL, the lease is renewed first (docs/CLIENT.md).
    */
   async #freshSample(decided: Decided): Promise<Fresh> {
     const { reply, grant } = decided;

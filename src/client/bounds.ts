@@ -32,8 +32,8 @@ export const JEOPARDY_TTL_SHARE = 1 / 9;
 /** … and never later than this. */
 export const JEOPARDY_MS_MAX = 2_000;
 
-/** A connection is not suspected because of one renewal before it was silent for this long. */
-export const SUSPECT_MS_MIN = 300;
+/** A renewal is unanswered: the node has at least this long to answer a ping. */
+export const SUSPECT_MS_MIN = 200;
 
 /** Share of first attempts that may be repeated after a refusal, and the floor a second. */
 export const RETRY_SHARE = 0.1;

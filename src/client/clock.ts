@@ -1,9 +1,9 @@
 /**
  * Local time as the client sees it, and chance: the only sources of both in the client.
  *
- * Owns: the rule that a suspended machine ages a lease (SPEC 3.4): elapsed time is the greater of
- * two counters, one that stops during suspend and one that does not. Never: the wall clock.
- * Used by: every file of the client; tests put a clock of their own in its place.
+ * Owns: the rule that a suspended machine ages a lease (docs/CLIENT.md): elapsed time is the
+ * greater of two counters, one that stops during suspend and one that does not. Never: the wall
+ * clock. Used by: every file of the client; tests put a clock of their own in its place.
  */
 import { randomBytes } from 'node:crypto';
 import os from 'node:os';

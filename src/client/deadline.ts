@@ -1,5 +1,5 @@
 /**
- * Safe-deadline arithmetic (SPEC 3.4): until when this process may believe that it holds.
+ * Safe-deadline arithmetic (docs/CLIENT.md): until when this process may believe that it holds.
  *
  * Owns: the formula s + (D − C) − max(2.5 %, 5 ms) − event-loop delay and the rule for which of two
  * bounds holds. Pure: readings of the clock are arguments. Never: a timer; see alarm.ts. Used by:

@@ -12,6 +12,7 @@ import { ERROR_CODE_MIN } from '../wire/errors.js';
 import { CommandKind } from '../wire/request.js';
 import type { Reply } from '../wire/response.js';
 import type { Ambient } from './ambient.js';
+import { ignore } from './attended.js';
 import {
   IN_FLIGHT_MAX,
   LIVENESS_PING_MS,
@@ -34,6 +35,8 @@ import { WaitingCalls } from './waiting-calls.js';
 
 /** How often one call may find its session detached before it is refused. */
 const ATTACHES_MAX = 3;
+/** A ping of a silent connection is asked for no longer than this. */
+const PING_MS = LIVENESS_SILENCE_MS;
 /** Jittered pause before an attach that was refused is tried again. */
 const ATTACH_BACKOFF_MS_MAX = 200;
 
@@ -72,6 +75,8 @@ export class Leader implements ConnectionListener {
   #hint: Endpoint | undefined;
   #members: readonly Endpoint[] = [];
   #greeting: Greeting | undefined;
+  /** A connection that is being pinged because a renewal is unanswered. */
+  #suspected: Connection | undefined;
   #isClosed = false;
   /** Why calls wait when nothing worse is known; one for all, since they may be many. */
   readonly #leaderless = new HoldfastError(ErrorCode.NoQuorum, { message: 'no leader was found' });
@@ -142,12 +147,19 @@ export class Leader implements ConnectionListener {
     this.#startSearch();
   }
 
-  /** A renewal is unanswered. A connection that was silent for `silentMs` is given up. */
+  /**
+   * A renewal is unanswered. A node that is merely slow to commit still answers a ping: one that
+   * stays silent for `silentMs` more is given up.
+   */
   suspect(silentMs: number): void {
     const connection = this.#current;
-    if (connection === undefined || connection.silentMs() < silentMs) return;
-    this.#ambient.counters.connectionsSilent += 1;
-    connection.close(`silent for ${Math.round(connection.silentMs())} ms`);
+    if (connection === undefined || this.#suspected === connection) return;
+    this.#suspected = connection;
+    const settled = (): void => {
+      if (this.#suspected === connection) this.#suspected = undefined;
+      if (connection.silentMs() >= silentMs) this.#giveUp(connection);
+    };
+    this.#ping(connection, silentMs).then(settled, settled);
   }
 
   /** Fails every call and closes every connection. */
@@ -171,7 +183,7 @@ export class Leader implements ConnectionListener {
 
   onReply(connection: Connection, call: Call, reply: Reply): void {
     const isGood = reply.code < ERROR_CODE_MIN;
-    if (isGood) this.#onGood(call, reply);
+    if (isGood) this.#onGood(connection, call, reply);
     if (reply.code === ErrorCode.Queued) {
       call.queued(reply);
       return;
@@ -200,12 +212,13 @@ export class Leader implements ConnectionListener {
   }
 
   /**
-   * The leader works. An own committed request is a sample of cluster time too (SPEC 3.4): not a
-   * read, nor a refusal, which a node may give from what it applied before the request was sent.
+   * The leader works. An own committed request is a sample of cluster time too (docs/CLIENT.md):
+   * not a read, nor a refusal, which a node may give from what it applied before the request was
+   * sent.
    */
-  #onGood(call: Call, reply: Reply): void {
-    this.#setbacks = 0;
+  #onGood(connection: Connection, call: Call, reply: Reply): void {
     const { firstSentAt, spec } = call;
+    if (connection === this.#current && spec.isPinned !== true) this.#setbacks = 0;
     if (!spec.isLogged || firstSentAt === undefined || reply.clusterTimeMs < 0) return;
     if (reply.isReplay && spec.isOwnRequest !== true) return;
     this.#ambient.observe({ sentAt: firstSentAt, clusterTimeMs: reply.clusterTimeMs });
@@ -494,18 +507,27 @@ export class Leader implements ConnectionListener {
   }
 
   #checkLiveness(connection: Connection): void {
-    if (connection.silentMs() >= LIVENESS_SILENCE_MS) {
-      this.suspect(LIVENESS_SILENCE_MS);
-      return;
-    }
-    if (connection.silentMs() < LIVENESS_PING_MS) return;
+    if (connection.silentMs() >= LIVENESS_SILENCE_MS) this.#giveUp(connection);
+    else if (connection.silentMs() >= LIVENESS_PING_MS) void this.#ping(connection, PING_MS);
+  }
+
+  /** Resolves when the node has answered or has not in time; whoever asks looks at the silence. */
+  #ping(connection: Connection, deadlineMs: number): Promise<unknown> {
+    const operation = [CommandKind.Ping];
     const ping = new Call(this.#ambient, {
-      operation: [CommandKind.Ping],
-      deadlineMs: LIVENESS_SILENCE_MS,
+      operation,
+      deadlineMs,
       isLogged: false,
       isPinned: true,
     });
     connection.send(ping);
+    return ping.result.catch(ignore);
+  }
+
+  #giveUp(connection: Connection): void {
+    if (connection !== this.#current) return;
+    this.#ambient.counters.connectionsSilent += 1;
+    connection.close(`silent for ${Math.round(connection.silentMs())} ms`);
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * How late this process runs its timers: the event-loop delay of the safe deadline (SPEC 3.4).
+ * How late this process runs its timers: the event-loop delay of the safe deadline
+ * (docs/CLIENT.md).
  *
  * Owns: one small recurring timer while something is held, and the decaying peak of its lateness.
  * Never: judges a lease. After a stall or a suspend it tells its owner to look at every hold, since

@@ -146,8 +146,8 @@ export class Ownership {
 
   /** The session or the client ended it: nothing is owed. */
   abandon(error: HoldfastError): void {
-    this.#stop();
     this.hold.release(error);
+    this.#stop();
   }
 
   async #releaseOnce(deadlineMs: number, reason?: HoldfastError): Promise<number> {
