@@ -1,0 +1,282 @@
+/**
+ * The byte-exact examples of docs/PROTOCOL.md, made by the product's own encoders.
+ *
+ * Owns: which exchanges are shown. A client's frames are written as any MessagePack library writes
+ * them, a node's as the node does. Used by: pages.ts, which puts them into the page, and tests.
+ */
+import { CommandKind } from '../../../src/core/locks/command.js';
+import { LeaseEnd, Outcome, OutcomeCode } from '../../../src/core/locks/outcome.js';
+import { ErrorCode } from '../../../src/wire/errors.js';
+import { beginFrame, endFrame } from '../../../src/wire/frame.js';
+import { type PackValue, writeValue } from '../../../src/wire/msgpack-writer.js';
+import { OutBuffer } from '../../../src/wire/out-buffer.js';
+import {
+  encodeAttached,
+  encodeCheck,
+  encodeHello,
+  encodeLock,
+  encodeLockPage,
+  encodePong,
+} from '../../../src/wire/query-reply.js';
+import {
+  encodeLookup,
+  encodeNotLeader,
+  encodeOutcome,
+  encodeRefusal,
+} from '../../../src/wire/reply.js';
+
+export interface Example {
+  readonly title: string;
+  readonly from: 'client' | 'node';
+  /** The whole frame, length included. */
+  readonly frame: Uint8Array;
+}
+
+const UTF8 = new TextEncoder();
+
+function filled(first: number): Uint8Array {
+  return Uint8Array.from({ length: 16 }, (_, index) => first + index);
+}
+
+const CLUSTER = filled(0x10);
+const SESSION = filled(0x20);
+const SECRET = filled(0x30);
+const LEASE = filled(0x40);
+const HOST = UTF8.encode('host-7');
+const NAME = 'jobs/nightly';
+
+/** A client's frame: any array width is legal, so the shortest stands here. */
+function request(title: string, ...items: readonly PackValue[]): Example {
+  const out = new OutBuffer();
+  writeValue(out, [1, 0, ...items]);
+  const body = out.take();
+  const frame = new Uint8Array(4 + body.length);
+  new DataView(frame.buffer).setUint32(0, body.length);
+  frame.set(body, 4);
+  return { title, from: 'client', frame };
+}
+
+/** A node's frame of one or more replies. */
+function reply(title: string, ...encoders: readonly ((out: OutBuffer) => void)[]): Example {
+  const out = new OutBuffer();
+  const position = beginFrame(out);
+  for (const encode of encoders) encode(out);
+  endFrame(out, position, encoders.length);
+  return { title, from: 'node', frame: out.take().slice() };
+}
+
+/** The id fields are those of the lease unless `fields` says otherwise. */
+function outcome(correlation: number, fields: Partial<Outcome>): (out: OutBuffer) => void {
+  const record = Object.assign(new Outcome(), fields);
+  const id = new DataView((record.kind === CommandKind.SessionOpen ? SESSION : LEASE).buffer);
+  const secret = new DataView(SECRET.buffer);
+  record.id0 = id.getUint32(0);
+  record.id1 = id.getUint32(4);
+  record.id2 = id.getUint32(8);
+  record.id3 = id.getUint32(12);
+  record.secret0 = secret.getUint32(0);
+  record.secret1 = secret.getUint32(4);
+  record.secret2 = secret.getUint32(8);
+  record.secret3 = secret.getUint32(12);
+  return (out) => encodeOutcome(out, correlation, record);
+}
+
+const GRANT = {
+  kind: CommandKind.Acquire,
+  entryTime: 5_200,
+  token: 41,
+  revision: 41,
+  deadline: 35_200,
+  ttlMs: 30_000,
+} as const;
+
+const GREETING: readonly Example[] = [
+  request('hello', [1, 5_000, [CommandKind.Hello, 1, 'example', null]]),
+  reply('the greeting of node 2, which knows that node 1 leads', (out) => {
+    encodeHello(out, 1, {
+      version: 1,
+      featureLevel: 1,
+      nodeId: 2,
+      leaderId: 1,
+      shardCount: 1,
+      clusterId: CLUSTER,
+      frameBytesMax: 1_048_576,
+      members: [
+        { nodeId: 1, address: '127.0.0.1:7401', role: 'voter' },
+        { nodeId: 2, address: '127.0.0.1:7402', role: 'voter' },
+      ],
+    });
+  }),
+  request('ping, without naming a deadline', [2, null, [CommandKind.Ping]]),
+  reply('its answer: cluster time 5,000 ms', (out) => encodePong(out, 2, 5_000)),
+  reply('a follower refuses what needs the log', (out) => {
+    encodeNotLeader(out, 3, 1, '127.0.0.1:7401');
+  }),
+];
+
+const SESSIONS: readonly Example[] = [
+  request('open a session of 30 s', [3, 5_000, [32, 'open-1', null, null, null, 30_000, HOST]]),
+  reply(
+    'the session, its secret, its deadline',
+    outcome(3, {
+      kind: CommandKind.SessionOpen,
+      entryTime: 5_100,
+      deadline: 35_100,
+      ttlMs: 30_000,
+    }),
+  ),
+  request('renew it', [9, 5_000, [33, null, SESSION]]),
+  reply(
+    'renewed',
+    outcome(9, {
+      kind: CommandKind.SessionRenew,
+      entryTime: 15_000,
+      deadline: 45_000,
+      ttlMs: 30_000,
+    }),
+  ),
+  request('attach it to another connection', [1, 5_000, [5, SESSION, SECRET]]),
+  reply('attached', (out) => encodeAttached(out, 1, 15_500, 45_000, 30_000, false)),
+];
+
+const LOCKS: readonly Example[] = [
+  request('acquire, sequence 1 of the session', [
+    4,
+    5_000,
+    [36, 1, SESSION, null, null, NAME, 30_000],
+  ]),
+  reply('granted: lease, token 41, revision 41, deadline, TTL', outcome(4, GRANT)),
+  request(
+    'two requests in one frame: acquire with a wait of 10 s, acknowledging 1, and renew the lease',
+    [
+      5,
+      5_000,
+      [36, 2, SESSION, 1, null, 'jobs/hourly', 30_000, 10_000, 0, null, null, null, null, HOST],
+    ],
+    [6, 5_000, [37, null, null, null, null, LEASE]],
+  ),
+  reply(
+    'both answered, in another order: renewed; queued at place 44 with one waiter ahead',
+    outcome(6, { ...GRANT, kind: CommandKind.Renew, entryTime: 6_000, deadline: 36_000 }),
+    outcome(5, {
+      kind: CommandKind.Acquire,
+      code: OutcomeCode.Queued,
+      entryTime: 6_000,
+      revision: 44,
+      ahead: 1,
+    }),
+  ),
+  reply(
+    'later, under the same correlation: granted',
+    outcome(5, { ...GRANT, entryTime: 9_000, token: 47, revision: 47, deadline: 39_000 }),
+  ),
+  request('a try without a session, named by a free-form id', [
+    7,
+    2_000,
+    [36, 'nightly-2024-05-01', null, null, null, NAME],
+  ]),
+  reply(
+    'busy: token, since, deadline, principal, metadata of the holder',
+    outcome(7, {
+      kind: CommandKind.Acquire,
+      code: OutcomeCode.LockBusy,
+      entryTime: 9_100,
+      token: 41,
+      holderSince: 5_200,
+      deadline: 36_000,
+      holderPrincipal: 1,
+      blob: HOST,
+    }),
+  ),
+  request('release', [8, 5_000, [38, 3, SESSION, 2, null, LEASE]]),
+  reply(
+    'released at revision 48',
+    outcome(8, { kind: CommandKind.Release, entryTime: 9_200, revision: 48 }),
+  ),
+  reply(
+    'renewing it again: stale, for it was released (cause 1) at revision 48',
+    outcome(10, {
+      kind: CommandKind.Renew,
+      code: OutcomeCode.StaleLease,
+      entryTime: 9_300,
+      cause: LeaseEnd.Released,
+      revision: 48,
+    }),
+  ),
+  request('cancel the wait of sequence 2', [11, 5_000, [39, 4, SESSION, null, null, 2]]),
+  reply(
+    'too late: it had been granted (cause 0), and this is the grant',
+    outcome(11, {
+      ...GRANT,
+      kind: CommandKind.Cancel,
+      entryTime: 9_400,
+      token: 47,
+      revision: 47,
+      deadline: 39_000,
+    }),
+  ),
+];
+
+const POINT = { clusterTime: 9_500, revision: 48, appliedIndex: 77, ageMs: -1 };
+const HELD = {
+  name: UTF8.encode('jobs/hourly'),
+  revision: 47,
+  holder: {
+    token: 47,
+    since: 9_000,
+    deadline: 39_000,
+    renewedAt: 9_000,
+    principal: 1,
+    hasSession: true,
+    metadata: HOST,
+  },
+  waiters: 1,
+  queue: [{ place: 46, since: 8_000, until: 18_000, principal: 1, metadata: null }],
+};
+
+const READS: readonly Example[] = [
+  request('who holds a lock', [12, 2_000, [6, 'jobs/hourly']]),
+  reply('holder and queue', (out) => encodeLock(out, 12, HELD, POINT)),
+  request('the first two locks below a prefix', [13, 2_000, [7, 'jobs/', null, 2]]),
+  reply('one lock, and no further page', (out) => encodeLockPage(out, 13, [HELD], false, POINT)),
+  request('what became of sequence 3', [14, 2_000, [8, SESSION, 3]]),
+  reply('done: code, cluster time, replay, revision', (out) => {
+    const stored = Object.assign(new Outcome(), {
+      kind: CommandKind.Release,
+      entryTime: 9_200,
+      revision: 48,
+    });
+    encodeLookup(out, 14, 9_500, 'done', stored);
+  }),
+  request('is token 41 still current', [15, 2_000, [9, 'jobs/hourly', 41]]),
+  reply('no, it is 47', (out) => encodeCheck(out, 15, 9_500, false, 47)),
+];
+
+const REFUSALS: readonly Example[] = [
+  request('a name with a control character', [
+    16,
+    2_000,
+    [36, 'x-1', null, null, null, 'a\u0007b'],
+  ]),
+  reply('refused before the log, naming the field', (out) => {
+    encodeRefusal(out, 16, ErrorCode.BadRequest, null, -1, ['name']);
+  }),
+  reply('a queue is full: come back in 50 ms', (out) => {
+    encodeRefusal(out, 17, ErrorCode.Overloaded, null, 50);
+  }),
+  reply('a notice: the frame cannot be read, the node closes the connection', (out) => {
+    encodeRefusal(out, 0, ErrorCode.UnsupportedVersion, 'send whole frames of version 1');
+  }),
+];
+
+/** All examples, by the heading that they stand under in the page. */
+export const EXAMPLES: readonly {
+  readonly heading: string;
+  readonly examples: readonly Example[];
+}[] = [
+  { heading: 'Greeting', examples: GREETING },
+  { heading: 'Sessions', examples: SESSIONS },
+  { heading: 'Locks', examples: LOCKS },
+  { heading: 'Reads', examples: READS },
+  { heading: 'Refusals', examples: REFUSALS },
+];
