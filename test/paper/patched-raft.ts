@@ -104,8 +104,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'thesis §6.4: a leader answers reads without asking a majority',
     file: 'read-index.ts',
-    find: 'state.readRounds.push(round);\n  broadcastHeartbeat(state);',
-    replace: 'finishRound(state, round);',
+    find: 'return confirmed >= majorityOf(state.members.voters.length);',
+    replace: 'return true;',
   },
   {
     name: 'thesis §6.4: a confirmation of an earlier round counts for later ones',
@@ -113,6 +113,13 @@ export const PLANTS: readonly Plant[] = [
     find: 'if (waiting.round > round) break;',
     replace: '',
     seed: 3239,
+  },
+  {
+    name: 'thesis §6.4: forwarded reads are numbered from 1 in every life',
+    file: 'state.ts',
+    find: 'prng.nextU32() * FORWARDED_PER_LIFE',
+    replace: '0',
+    seed: 1150,
   },
   {
     name: 'thesis §6.4: a leader answers reads before its own term has a commit',

@@ -25,6 +25,8 @@ import type { Members } from './members.js';
 import { type Entry, EntryKind, type Message, MessageKind } from './message.js';
 import { ProgressState } from './progress.js';
 import {
+  abortOverdueReads,
+  answerConfirmedRounds,
   confirmRounds,
   handleReadIndex,
   handleReadIndexReply,
@@ -49,7 +51,10 @@ import { beginTransfer } from './transfer.js';
 export interface RaftOptions {
   readonly nodeId: number;
   readonly members: Members;
-  /** Seed of the election time-outs. */
+  /**
+   * Seed of the election time-outs and of the numbers of forwarded reads: another at each start,
+   * or an answer meant for an earlier life may be taken for one of this (stale read).
+   */
   readonly seed: number;
   readonly hardState: HardState;
   /** A commit index that was known before the restart, at most lastIndex; 0 when none was. */
@@ -162,7 +167,9 @@ export class Raft {
   /** One unit of time (TICK_MS) has passed. */
   tick(): void {
     const state = this.state;
+    state.ticks += 1;
     if (state.role !== Role.Leader) {
+      abortOverdueReads(state);
       state.electionElapsed += 1;
       if (state.electionElapsed >= state.electionTimeout && state.isVoter) campaignPreVote(state);
       return;
@@ -248,6 +255,7 @@ export class Raft {
     addProgress(state, members.voters);
     addProgress(state, members.learners);
     commitByMajority(state);
+    answerConfirmedRounds(state);
   }
 
   /** Takes one message of another replica, or this node's own vote once it is durable. */

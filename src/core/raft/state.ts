@@ -12,6 +12,9 @@ import type { Members } from './members.js';
 import { Message, type MessageKind } from './message.js';
 import type { Progress } from './progress.js';
 
+/** Numbers of forwarded reads that one life draws from a random start; all stay below 2^53. */
+const FORWARDED_PER_LIFE = 2 ** 20;
+
 /** A read round that waits for a majority to confirm the leader (thesis §6.4). */
 export interface ReadRound {
   /** Number of the round in this process; heartbeats carry it and bring it back. */
@@ -24,6 +27,15 @@ export interface ReadRound {
   readonly context: number;
   /** Node ids that have confirmed, this one included. */
   readonly confirmed: Set<number>;
+}
+
+/** A read that was passed on to the leader. */
+export interface ForwardedRead {
+  /** Names it on the wire: unlike `context` not used again by a later life of this node. */
+  readonly number: number;
+  readonly context: number;
+  /** Value of `ticks` at which it is given up. */
+  readonly deadline: number;
 }
 
 /** An append handed to the log and not yet durable: entries up to lastIndex. */
@@ -65,9 +77,12 @@ export class RaftState {
   readonly readRounds: ReadRound[] = [];
   /** Leader only: reads that wait for the first commit of this term (thesis §6.4, step 1). */
   readonly readsHeld: { readonly from: number; readonly context: number }[] = [];
-  /** Follower: contexts sent to a leader and not yet answered. */
-  readonly readsForwarded: number[] = [];
+  /** Follower: sent to the leader and not yet answered, oldest first. */
+  readonly readsForwarded: ForwardedRead[] = [];
+  lastForwarded: number;
   lastRound = 0;
+  /** Ticks since the start. */
+  ticks = 0;
 
   readonly pendingAppends: PendingAppend[] = [];
   lastAppendId = 0;
@@ -90,6 +105,7 @@ export class RaftState {
     this.commitIndex = log.baseIndex;
     this.durableIndex = log.lastIndex;
     this.handedIndex = log.lastIndex;
+    this.lastForwarded = prng.nextU32() * FORWARDED_PER_LIFE;
     resetElectionTimer(this);
   }
 
@@ -147,7 +163,7 @@ export function abortReads(state: RaftState): void {
     if (held.from === state.nodeId) state.effects.readsAborted.push(held.context);
   }
   for (let i = 0; i < state.readsForwarded.length; i += 1) {
-    state.effects.readsAborted.push(state.readsForwarded[i] as number);
+    state.effects.readsAborted.push((state.readsForwarded[i] as ForwardedRead).context);
   }
   state.readRounds.length = 0;
   state.readsHeld.length = 0;
