@@ -13,7 +13,7 @@ import { waitFor } from './wait-for.js';
 
 const README = readPage('README.md');
 /** Inside the package, so that Node finds it by its own name, as a reader's file does. */
-const FOLDER = projectFile('dist-test/readme');
+const FOLDER = projectFile(`dist-test/readme-${process.pid}`);
 
 interface Ended {
   readonly status: number | null;

@@ -5,7 +5,8 @@ import ts from 'typescript';
 import { projectFile } from '../../gate/paths.js';
 import { codeBlocks, readPage } from './markdown.js';
 
-const FOLDER = projectFile('dist-test/readme-types');
+/** One for each run: two gates may share a clone. */
+const FOLDER = projectFile(`dist-test/readme-types-${process.pid}`);
 
 const OPTIONS: ts.CompilerOptions = {
   module: ts.ModuleKind.NodeNext,
