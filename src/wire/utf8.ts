@@ -1,7 +1,9 @@
 /**
- * Checks lock names in place: valid UTF-8 without control characters (SPEC of names).
+ * Checks lock names in place: valid UTF-8 without control characters.
  *
- * Owns: the rule. Never: a string; names stay bytes. Used by: operation and query decoders.
+ * Owns: that rule, which bounds what can appear in logs, metrics and terminals. Never: a string;
+ * names stay bytes and are compared as bytes, so no form of Unicode is made equal to another.
+ * Used by: operation and query decoders.
  */
 
 /**
