@@ -1,4 +1,4 @@
-/** The codecs of the hot path leave nothing for the garbage collector, however large the numbers. */
+/** The codecs of the hot path leave nothing to the garbage collector, however large the numbers. */
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import { compiledFile } from '../../gate/paths.js';
