@@ -67,6 +67,9 @@ export const CONNECTION_OUT_BYTES_MAX = 8 << 20;
 export const PENDING_REQUESTS_MAX = 65_536;
 /** Reads waiting for their read point on one node. Full: OVERLOADED. */
 export const PENDING_READS_MAX = 16_384;
+/** Bytes of read answers that one turn encodes, and what each answer counts for at least. */
+export const READ_BYTES_PER_TURN = 512 * 1_024;
+export const READ_BYTES_LEAST = 4_096;
 /** A read round unanswered for this long is asked again: its message may be lost. */
 export const READ_ROUND_MS_MAX = 250;
 /** Waiters that a get shows. */

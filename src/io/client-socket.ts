@@ -61,6 +61,10 @@ export class ClientSocket implements Transport {
     socket.on('close', () => this.onGone());
   }
 
+  get backlogBytes(): number {
+    return this.socket.writableLength;
+  }
+
   /** True while no byte is taken from the socket, whoever asked for it. */
   get isPaused(): boolean {
     return this.pausedByReplica || this.pausedByOutput;

@@ -31,10 +31,13 @@ export class PendingReads {
   private confirmed: ReadBatch[] = [];
   /** Reads that wait for a revision which is not there yet. */
   private early: PendingRead[] = [];
+  /** Reads that may be answered now, from readyHead on. */
+  private ready: PendingRead[] = [];
+  private readyHead = 0;
   private lastContext = 0;
 
   get count(): number {
-    let count = this.gathered.length + this.early.length;
+    let count = this.gathered.length + this.early.length + this.readyCount;
     for (const batch of this.rounds.values()) count += batch.reads.length;
     for (const batch of this.confirmed) count += batch.reads.length;
     return count;
@@ -71,21 +74,47 @@ export class PendingReads {
     }
   }
 
-  /** Removes and returns the reads whose index is applied, and those that came too early before. */
-  takeReady(appliedIndex: number): PendingRead[] {
-    if (this.confirmed.length === 0 && this.early.length === 0) return [];
-    const ready = this.early;
-    this.early = [];
-    const later: ReadBatch[] = [];
-    for (const batch of this.confirmed) {
-      if (batch.index <= appliedIndex) ready.push(...batch.reads);
-      else later.push(batch);
-    }
-    this.confirmed = later;
-    return ready;
+  get readyCount(): number {
+    return this.ready.length - this.readyHead;
   }
 
-  /** The revision this read wants has not come yet: it is looked at again next turn. */
+  /** This read needs no read point: it is answered when its turn comes. */
+  addReady(read: PendingRead): void {
+    this.ready.push(read);
+  }
+
+  /** Makes ready what waited for an index or a revision that is there now. */
+  promote(appliedIndex: number, revision: number): void {
+    if (this.confirmed.length > 0) {
+      const later: ReadBatch[] = [];
+      for (const batch of this.confirmed) {
+        if (batch.index <= appliedIndex) this.ready.push(...batch.reads);
+        else later.push(batch);
+      }
+      this.confirmed = later;
+    }
+    if (this.early.length === 0) return;
+    const early = this.early;
+    this.early = [];
+    for (const read of early) {
+      if (read.query.atLeastRevision <= revision) this.ready.push(read);
+      else this.early.push(read);
+    }
+  }
+
+  /** Removes and returns the next ready read. */
+  shiftReady(): PendingRead | undefined {
+    const read = this.ready[this.readyHead];
+    if (read === undefined) return undefined;
+    this.readyHead += 1;
+    if (this.readyHead === this.ready.length) {
+      this.ready = [];
+      this.readyHead = 0;
+    }
+    return read;
+  }
+
+  /** The revision this read wants has not come yet: it waits for it. */
   postpone(read: PendingRead): void {
     this.early.push(read);
   }
@@ -100,6 +129,8 @@ export class PendingReads {
     };
     this.gathered = this.gathered.filter(keep);
     this.early = this.early.filter(keep);
+    this.ready = this.ready.slice(this.readyHead).filter(keep);
+    this.readyHead = 0;
     for (const batch of this.rounds.values()) batch.reads = batch.reads.filter(keep);
     for (const batch of this.confirmed) batch.reads = batch.reads.filter(keep);
     return overdue;

@@ -82,6 +82,8 @@ export interface TurnPort {
 
 /** The socket side of one client connection. */
 export interface Transport {
+  /** Bytes handed to flush() that the peer has not taken yet. */
+  readonly backlogBytes: number;
   /** Writes what the connection's out buffer holds, in one write, and empties it. */
   flush(): void;
   /** Flushes, then closes. Idempotent. */

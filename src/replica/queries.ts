@@ -11,12 +11,11 @@ import { ErrorCode } from '../wire/errors.js';
 import { faultCode, faultField } from '../wire/fault.js';
 import { FRAME_VERSION } from '../wire/frame.js';
 import { decodeQuery, Query } from '../wire/query.js';
-import { encodeHello, encodeMembers, encodePong, encodeStatus } from '../wire/query-reply.js';
+import { encodeHello, encodePong } from '../wire/query-reply.js';
 import type { Connection } from './connection.js';
-import { answerRead } from './reads.js';
 import { finishReply, replyNotLeader, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
-import { memberRows, readStatus } from './status.js';
+import { memberRows } from './status.js';
 
 const RETRY_OVERLOADED_MS = 50;
 
@@ -44,21 +43,18 @@ export function admitQuery(
       encodePong(connection.beginItem(), correlation, state.machine.now);
       finishReply(state, connection);
       return;
-    case CommandKind.Members:
-      encodeMembers(connection.beginItem(), correlation, state.raft.leaderId, memberRows(state));
-      finishReply(state, connection);
-      return;
-    case CommandKind.Status:
-      encodeStatus(connection.beginItem(), correlation, readStatus(state));
-      finishReply(state, connection);
-      return;
     case CommandKind.Transfer:
       transfer(state, connection, correlation, query.nodeId);
       return;
     default:
   }
-  if (query.stale) answerRead(state, { connection, correlation, query, deadlineUs });
-  else file(state, connection, correlation, query, deadlineUs);
+  file(state, connection, correlation, query, deadlineUs);
+}
+
+/** True for what any state of this node answers. */
+function needsNoReadPoint(query: Query): boolean {
+  const { kind } = query;
+  return query.stale || kind === CommandKind.Status || kind === CommandKind.Members;
 }
 
 function file(
@@ -69,11 +65,13 @@ function file(
   deadlineUs: number,
 ): void {
   const { reads } = state;
-  if (reads.gathered.length >= PENDING_READS_MAX || reads.count >= PENDING_READS_MAX) {
+  if (reads.count >= PENDING_READS_MAX) {
     replyRefusal(state, connection, correlation, ErrorCode.Overloaded, null, RETRY_OVERLOADED_MS);
     return;
   }
-  reads.gathered.push({ connection, correlation, query, deadlineUs });
+  const read = { connection, correlation, query, deadlineUs };
+  if (needsNoReadPoint(query)) reads.addReady(read);
+  else reads.gathered.push(read);
 }
 
 function greet(

@@ -2,26 +2,36 @@
  * Answers reads from the applied state, once their read point is applied (thesis §6.4).
  *
  * Owns: one ReadIndex round a turn for all reads of the turn, from any node. Never: a lease on
- * leadership, a wall clock. Called by: turn, queries (stale reads), upkeep (deadlines).
+ * leadership, a wall clock. Called by: turn.
  */
 import { CommandKind, RequestKind } from '../core/locks/command.js';
 import type { SessionReading } from '../core/locks/lock-machine.js';
 import { OutcomeCode } from '../core/locks/outcome.js';
 import type { LookupState } from '../core/locks/readings.js';
-import { GET_WAITERS_MAX } from '../limits.js';
+import {
+  CONNECTION_OUT_BYTES_MAX,
+  GET_WAITERS_MAX,
+  READ_BYTES_LEAST,
+  READ_BYTES_PER_TURN,
+} from '../limits.js';
+import { ErrorCode } from '../wire/errors.js';
 import {
   encodeAttached,
   encodeCheck,
   encodeLock,
   encodeLockPage,
+  encodeMembers,
+  encodeStatus,
   type ReadPoint,
 } from '../wire/query-reply.js';
 import { encodeLookup } from '../wire/reply.js';
 import type { PendingRead } from './pending-reads.js';
 import { finishReply, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
+import { memberRows, readStatus } from './status.js';
 
 const US_PER_MS = 1_000;
+const RETRY_MS = 1_000;
 
 /** Gives the gathered reads a round, when there is a leader to confirm it. */
 export function beginReadRound(state: ReplicaState): void {
@@ -31,20 +41,42 @@ export function beginReadRound(state: ReplicaState): void {
   raft.readIndex(reads.begin(state.nowUs));
 }
 
-/** Answers every read whose read point is applied. */
+/**
+ * Answers the reads whose read point is applied, a bounded amount of work a turn: one connection
+ * that asks for a great many lists must not cost the others their turns or the node its leadership.
+ */
 export function answerReads(state: ReplicaState): void {
-  const ready = state.reads.takeReady(state.appliedIndex);
-  for (let i = 0; i < ready.length; i += 1) answerRead(state, ready[i] as PendingRead);
+  const { reads, machine, options } = state;
+  reads.promote(state.appliedIndex, machine.revision);
+  let budget = READ_BYTES_PER_TURN;
+  while (budget > 0) {
+    const read = reads.shiftReady();
+    if (read === undefined) return;
+    budget -= READ_BYTES_LEAST + answerBounded(state, read);
+  }
+  if (reads.readyCount > 0) options.turn.soon();
+}
+
+/** Answers one read unless its caller does not take what it has. Returns the bytes it cost. */
+function answerBounded(state: ReplicaState, read: PendingRead): number {
+  const { connection, correlation } = read;
+  if (connection.closed) return 0;
+  const before = connection.out.length;
+  if (before + connection.transport.backlogBytes > CONNECTION_OUT_BYTES_MAX) {
+    const message = 'read the replies first';
+    replyRefusal(state, connection, correlation, ErrorCode.Overloaded, message, RETRY_MS);
+  } else {
+    answerRead(state, read);
+  }
+  return connection.out.length - before;
 }
 
 /** Answers one read from the applied state, or postpones it until its revision has come. */
-export function answerRead(state: ReplicaState, read: PendingRead): void {
-  if (read.connection.closed) return;
+function answerRead(state: ReplicaState, read: PendingRead): void {
   state.counters.reads += 1;
-  const { query } = read;
-  switch (query.kind) {
+  switch (read.query.kind) {
     case CommandKind.Get:
-      if (query.atLeastRevision > state.machine.revision) state.reads.postpone(read);
+      if (read.query.atLeastRevision > state.machine.revision) state.reads.postpone(read);
       else answerGet(state, read);
       return;
     case CommandKind.List:
@@ -59,9 +91,27 @@ export function answerRead(state: ReplicaState, read: PendingRead): void {
     case CommandKind.SessionAttach:
       answerAttach(state, read);
       return;
+    case CommandKind.Status:
+      answerStatus(state, read);
+      return;
+    case CommandKind.Members:
+      answerMembers(state, read);
+      return;
     default:
-      throw new Error(`read: no reader for command ${query.kind}`);
+      throw new Error(`read: no reader for command ${read.query.kind}`);
   }
+}
+
+function answerStatus(state: ReplicaState, read: PendingRead): void {
+  const { connection, correlation } = read;
+  encodeStatus(connection.beginItem(), correlation, readStatus(state));
+  finishReply(state, connection);
+}
+
+function answerMembers(state: ReplicaState, read: PendingRead): void {
+  const { connection, correlation } = read;
+  encodeMembers(connection.beginItem(), correlation, state.raft.leaderId, memberRows(state));
+  finishReply(state, connection);
 }
 
 function readPoint(state: ReplicaState, isStale: boolean): ReadPoint {

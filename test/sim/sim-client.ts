@@ -42,6 +42,7 @@ export class SimClient {
     this.node = node;
     this.life = node.life;
     const transport = {
+      backlogBytes: 0,
       flush: (): void => {
         connection.sealFrame();
         const bytes = connection.out.take().slice();
