@@ -6,7 +6,10 @@
  * Used by: the rules in this folder; the replica reads committed entries from the window.
  */
 import { assert } from '../../collections/assert.js';
-import type { Entry } from './message.js';
+import { Entry, EntryKind } from './message.js';
+
+/** Stands where a forgotten entry stood, so that its bytes are not kept alive. */
+const FORGOTTEN = new Entry(0, 0, EntryKind.NoOp, new Uint8Array(0));
 
 /** Where a conflict may begin, as found by findConflictByTerm. */
 export interface LogPosition {
@@ -145,6 +148,7 @@ export class RaftLog {
       (this.window.length - this.windowHead > entriesMax || this.windowBytes > bytesMax)
     ) {
       this.windowBytes -= (this.window[this.windowHead] as Entry).data.length;
+      this.window[this.windowHead] = FORGOTTEN;
       this.windowHead += 1;
       first += 1;
     }
