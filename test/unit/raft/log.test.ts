@@ -159,7 +159,7 @@ t.test('trimWindow keeps the newest entries within both bounds, and those after 
 t.test('what left the window is not kept alive', (t) => {
   const log = new RaftLog(0, 0);
   const bytes = 1 << 20;
-  for (let index = 1; index <= 500; index += 1) {
+  for (let index = 1; index <= 100; index += 1) {
     log.append(new Entry(index, 1, EntryKind.Batch, new Uint8Array(bytes)));
     log.trimWindow(index, 4_096, 4 * bytes);
     // Nothing but the log holds the entries: what it still reaches is what memory has to bear.
@@ -172,6 +172,6 @@ t.test('what left the window is not kept alive', (t) => {
       break;
     }
   }
-  t.equal(log.windowFirst, 497);
+  t.equal(log.windowFirst, 97);
   t.end();
 });
