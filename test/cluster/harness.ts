@@ -154,6 +154,10 @@ export class Cluster {
     return formatEndpoint(this.node(nodeId).place.client);
   }
 
+  peerEndpoint(nodeId: number): string {
+    return formatEndpoint(this.node(nodeId).place.peer);
+  }
+
   dataFolder(nodeId: number): string {
     return this.node(nodeId).place.dataFolder;
   }

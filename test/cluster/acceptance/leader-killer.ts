@@ -2,7 +2,8 @@
  * Kills the leader with SIGKILL again and again, and starts it anew each time.
  *
  * Owns: the order: kill, service again, restart, a pause, the next one; so one node at a time is
- * down. Never: the probe, which says how long there was no service. Used by: contended-file.test.ts.
+ * down. Never: the probe, which says how long there was no service. Used by:
+ * contended-file.test.ts.
  */
 import type { Cluster } from '../harness.js';
 import type { Probe } from './probe.js';

