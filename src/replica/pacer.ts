@@ -1,8 +1,9 @@
 /**
  * When an open batch is closed: at once when little comes in, after a short gap under load.
  *
- * Owns: the gap. Every commit costs about as much CPU as a hundred operations, so a busy leader that
- * closes a batch as soon as it can spends itself on commits (docs/decisions/0003-commit-gap.md).
+ * Owns: the gap. Every commit costs about as much CPU as a hundred operations, so a busy leader
+ * that closes a batch as soon as it can spends itself on commits
+ * (docs/decisions/0003-commit-gap.md).
  * Never: a timer; the turn asks when to come back. Used by: turn of the leader.
  */
 import { BATCH_GAP_US_MAX } from '../limits.js';

@@ -43,8 +43,8 @@ function run(
 }
 
 /**
- * Runs a line of shell. `npx` is a stand-in that starts the built command at once: what the real one
- * finds is a test of its own.
+ * Runs a line of shell. `npx` is a stand-in that starts the built command at once: what the real
+ * one finds is a test of its own.
  */
 function runLine(line: string, endpoints: string): Promise<Ended> {
   const PATH = `${path.join(FOLDER, 'bin')}:${process.env['PATH']}`;
@@ -128,12 +128,12 @@ t.test('what the README shows works against a cluster', async (t) => {
     const [shown, refused, status] = await Promise.all(
       meanwhile.map((line) => runLine(line, endpoints)),
     );
-    t.equal(shown?.status, 0, shown?.error);
+    t.equal(shown?.status, 0, shown?.error ?? 'get is answered');
     t.match(shown?.out, /^nightly\s+held\n/);
-    t.equal(refused?.status, 75, refused?.error);
+    t.equal(refused?.status, 75, refused?.error ?? 'lock is refused');
     t.match(refused?.error, /nightly is held by .*with token \d+/);
     t.notMatch(refused?.out, /mine/, 'the command was not started');
-    t.equal(status?.status, 0, status?.error);
+    t.equal(status?.status, 0, status?.error ?? 'status is answered');
     t.match(status?.out, /leader/);
     await writeFile(pipe, 'done');
     const ended = await holder;

@@ -1,8 +1,8 @@
 /**
  * One connection of the retry check and the workers that speak through it.
  *
- * Owns: finding the leader, attaching the workers' sessions again after a failover, sending again by
- * the same request id. Never: judges an answer; retry-worker.ts does. Used by: retries.ts.
+ * Owns: finding the leader, attaching the workers' sessions again after a failover, sending again
+ * by the same request id. Never: judges an answer; retry-worker.ts does. Used by: retries.ts.
  */
 import { RawConnection } from '../../loadtest/raw-connection.js';
 import { CommandKind } from '../../src/core/locks/command.js';

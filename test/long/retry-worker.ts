@@ -83,7 +83,9 @@ export class RetryWorker {
     return { sequence: this.sequence, lease, name: held.name, answer: '' };
   }
 
-  /** The final answer to `current`. `leaseId` are the first 16 bytes of an acquire's first field. */
+  /**
+   * The final answer to `current`. `leaseId` are the first 16 bytes of an acquire's first field.
+   */
   onAnswer(code: number, answer: string, leaseId: Uint8Array | null): void {
     const asked = this.current as Asked;
     this.current = null;

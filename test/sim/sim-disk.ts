@@ -105,7 +105,9 @@ export class SimLog implements LogPort {
     });
   }
 
-  /** The node died: of what was on its way a prefix may have reached the disk, whole orders only. */
+  /**
+   * The node died: of what was on its way a prefix may have reached the disk, whole orders only.
+   */
   crash(): void {
     this.isDead = true;
     if (this.disk.isHeld) return;

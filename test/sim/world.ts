@@ -1,8 +1,8 @@
 /**
  * A simulated machine room: one clock, a queue of things to come, and chance from one seed.
  *
- * Owns: virtual time. Everything that happens is an event with a moment; equal moments keep the order
- * in which they were asked for, so one seed gives one run. Used by: the simulated devices.
+ * Owns: virtual time. Everything that happens is an event with a moment; equal moments keep the
+ * order in which they were asked for, so one seed gives one run. Used by: the simulated devices.
  */
 import { Prng } from '../../src/collections/prng.js';
 

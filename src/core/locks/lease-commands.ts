@@ -67,7 +67,10 @@ export function applyRelease(state: MachineState, command: Command, outcome: Out
   storeResult(state, command, outcome);
 }
 
-/** What its own release ended is released again, whatever the request id (etcd#22082 is what happens else). */
+/**
+ * What its own release ended is released again, whatever the request id (etcd#22082 is what happens
+ * else).
+ */
 function answerReleased(state: MachineState, command: Command, outcome: Outcome): void {
   answerEnded(state, command, outcome);
   if (outcome.cause !== LeaseEnd.Released) return;

@@ -1,8 +1,9 @@
 /**
  * The replicated state of one shard's locks, and what one entry needs while it is applied.
  *
- * Owns: every table and counter. Never: a rule; those are the free functions beside this file, which
- * take this state first. Made by: lock-machine.ts. Everything here is a function of the log alone.
+ * Owns: every table and counter. Never: a rule; those are the free functions beside this file,
+ * which take this state first. Made by: lock-machine.ts. Everything here is a function of the log
+ * alone.
  */
 import { ByteStore } from '../../collections/byte-store.js';
 import { RecordHash } from '../../collections/digest.js';

@@ -3,7 +3,8 @@
  *
  * Owns: their numbers (on disk for ever), defaults and ranges. A founding entry copies the defaults
  * into the state; from then on only a Settings command changes them, so a newer build with other
- * defaults applies an old log to the same result. Read by: the lock machine, wire (founding record).
+ * defaults applies an old log to the same result. Read by: the lock machine, wire (founding
+ * record).
  */
 
 /** Number of each setting, in the Settings command and in the founding record. */

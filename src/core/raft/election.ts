@@ -1,5 +1,6 @@
 /**
- * Who leads: terms, campaigns, votes (Raft §5.2, §5.4.1; PreVote and CheckQuorum, thesis §9.6, §6.2).
+ * Who leads: terms, campaigns, votes (Raft §5.2, §5.4.1; PreVote and CheckQuorum, thesis §9.6,
+ * §6.2).
  *
  * Owns: every change of role and term. Never: entries.
  * Called by: raft.ts for ticks and messages, transfer.ts to campaign at once.

@@ -52,7 +52,9 @@ function takeEntries(state: RaftState, entries: readonly Entry[]): void {
   }
 }
 
-/** Cuts a conflicting suffix. What is committed never conflicts (Raft §5.4, State Machine Safety). */
+/**
+ * Cuts a conflicting suffix. What is committed never conflicts (Raft §5.4, State Machine Safety).
+ */
 function truncate(state: RaftState, from: number): void {
   assert(from > state.commitIndex, 'truncate: a committed entry is for ever');
   state.log.truncateFrom(from);

@@ -72,7 +72,9 @@ export class SegmentedLog {
     return this.segments.length;
   }
 
-  /** Adds the record of `index`; it is durable after commit. The record's checksums are set here. */
+  /**
+   * Adds the record of `index`; it is durable after commit. The record's checksums are set here.
+   */
   append(index: number, record: Uint8Array): void {
     if (index !== this.lastIndex + 1) {
       throw new Error(`append index ${index}, wanted ${this.lastIndex + 1}`);

@@ -27,7 +27,7 @@ function diagnose(name: string, source: string): string[] {
   writeFileSync(file, source);
   const program = ts.createProgram([file], OPTIONS);
   const parsed = program.getSourceFile(file);
-  const found = [...program.getSyntacticDiagnostics(parsed)];
+  const found: ts.Diagnostic[] = [...program.getSyntacticDiagnostics(parsed)];
   found.push(...program.getSemanticDiagnostics(parsed));
   return found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
 }

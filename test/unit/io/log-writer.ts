@@ -2,7 +2,8 @@
  * A process that writes to a log until it is killed, for the tests of crashes and of bad disks.
  *
  * Arguments: folder, bytes of an entry, orders in flight, [segment bytes, [silence ms]]. Prints
- * `open <last index>` and then `durable <last index>` for each notice. Started by log-crash.test.ts.
+ * `open <last index>` and then `durable <last index>` for each notice. Started by
+ * log-crash.test.ts.
  */
 import { writeSync } from 'node:fs';
 import { openLog } from '../../../src/io/log/log.js';

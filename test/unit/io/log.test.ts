@@ -1,4 +1,6 @@
-/** The log on LMDB does what every log does, with segments so small that every rule crosses some. */
+/**
+ * The log on LMDB does what every log does, with segments so small that every rule crosses some.
+ */
 
 import fs from 'node:fs';
 import path from 'node:path';

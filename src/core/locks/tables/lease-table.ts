@@ -1,8 +1,8 @@
 /**
  * One record a live lease: which lock, for whom, with which token, until when.
  *
- * Owns: leases by id, by deadline, and the list of each session's leases in token order. Never: what
- * became of a lease that ended (ended-leases.ts). Used by: the rules of the lock machine.
+ * Owns: leases by id, by deadline, and the list of each session's leases in token order. Never:
+ * what became of a lease that ended (ended-leases.ts). Used by: the rules of the lock machine.
  */
 import { DeadlineHeap } from '../../../collections/deadline-heap.js';
 import type { RecordHash } from '../../../collections/digest.js';

@@ -1,9 +1,9 @@
 /**
  * One record a lock name: who holds it, who waits, and what last happened to it.
  *
- * Owns: names (by hash and in byte order), the queue's ends, the list of idle locks. Never: leases or
- * waits themselves. A lock that nobody holds and nobody waits for is idle; it is kept for its last
- * revision until there are too many. Used by: the rules of the lock machine.
+ * Owns: names (by hash and in byte order), the queue's ends, the list of idle locks. Never: leases
+ * or waits themselves. A lock that nobody holds and nobody waits for is idle; it is kept for its
+ * last revision until there are too many. Used by: the rules of the lock machine.
  */
 import type { ByteStore } from '../../../collections/byte-store.js';
 import type { RecordHash } from '../../../collections/digest.js';

@@ -1,8 +1,8 @@
 /**
  * One record a session: until when it lives, and the ends of its lists of leases, waits, results.
  *
- * Owns: sessions by id, by deadline while live, by retention once ended. Never: connections; to which
- * connection a session is attached is not replicated. Used by: the rules of the lock machine.
+ * Owns: sessions by id, by deadline while live, by retention once ended. Never: connections; to
+ * which connection a session is attached is not replicated. Used by: the rules of the lock machine.
  */
 import { DeadlineHeap } from '../../../collections/deadline-heap.js';
 import type { RecordHash } from '../../../collections/digest.js';
