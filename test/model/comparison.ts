@@ -7,11 +7,13 @@
 
 import { EventKind } from '../../src/core/locks/event.js';
 import type { Coverage } from './coverage.js';
-import { type DraftEntry, LogHistory, NAMES, resolveDraft, smallSettings } from './generator.js';
+import { type DraftEntry, type DraftLog, NAMES } from './drafts.js';
 import { InvariantChecker } from './invariants.js';
 import type { ModelCommand, ModelOutcome, ModelStep } from './model-types.js';
 import { NaiveMachine } from './naive-machine.js';
+import { lookUp } from './naive-snapshot.js';
 import { ProductionMachine } from './production-machine.js';
+import { LogHistory, resolveDraft } from './resolve-draft.js';
 
 /** One entry as it was applied. */
 export interface PlainEntry {
@@ -43,20 +45,33 @@ export function differences(got: unknown, wanted: unknown, place: string): strin
   });
 }
 
-function demandSame(got: unknown, wanted: unknown, place: string): void {
+function demandSame(got: unknown, wanted: unknown, place: string, about?: ModelCommand): void {
+  if (JSON.stringify(got) === JSON.stringify(wanted)) return;
   const lines = differences(got, wanted, place);
-  if (lines.length > 0) throw new Error(lines.join('\n'));
+  if (about !== undefined) lines.push(`about ${JSON.stringify(about)}`);
+  throw new Error(lines.join('\n'));
 }
 
 /** Runs both machines through one log. */
 export class Comparison {
-  readonly naive = new NaiveMachine(smallSettings());
-  readonly production = new ProductionMachine(smallSettings());
+  readonly naive: NaiveMachine;
+  readonly production: ProductionMachine;
   /** What was applied so far. */
   readonly entries: PlainEntry[] = [];
   private readonly history = new LogHistory();
   private readonly invariants = new InvariantChecker();
-  private now = 0;
+  private now: number;
+
+  constructor({ settings, startMs }: Omit<DraftLog, 'entries'>) {
+    this.now = startMs;
+    this.naive = new NaiveMachine(settings);
+    this.production = new ProductionMachine(settings);
+  }
+
+  /** The whole log so far, for a report. */
+  describe(): string {
+    return describeLog(this.entries);
+  }
 
   /** Applies one entry to both; throws with the whole log at the first difference. */
   applyEntry(draft: DraftEntry, coverage: Coverage): void {
@@ -72,6 +87,17 @@ export class Comparison {
     }
   }
 
+  /** A list, page by page, is in byte order and shows every lock that is held or waited for. */
+  private compareLists(): void {
+    const { naive } = this;
+    const busy = [...naive.leases, ...naive.waits].map(({ name }) => name);
+    const names = [...new Set(busy)].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    const prefix = `a${naive.now % 2 === 0 ? '/' : ''}`;
+    const wanted = names.filter((name) => name.startsWith(prefix));
+    demandSame(this.production.list('', 2), names, 'list of all');
+    demandSame(this.production.list(prefix, 1), wanted, `list of ${prefix}`);
+  }
+
   private compareEntry(draft: DraftEntry, commands: ModelCommand[]): ModelStep {
     const wanted: ModelOutcome[] = [];
     const got: ModelOutcome[] = [];
@@ -79,11 +105,11 @@ export class Comparison {
     this.production.beginEntry(this.now);
     for (const pick of draft.drafts) {
       const command = resolveDraft(this.naive, this.history, pick);
-      this.history.record(command);
       commands.push(command);
       const outcome = this.production.applyCommand(command);
       const wantedOutcome = this.naive.applyCommand(command);
       demandSame(outcome, wantedOutcome, 'outcome');
+      this.history.record(command, outcome);
       got.push(outcome);
       wanted.push(wantedOutcome);
     }
@@ -93,6 +119,10 @@ export class Comparison {
     for (const name of NAMES) {
       demandSame(this.production.get(name), this.naive.get(name), `read of ${name}`);
     }
+    for (const command of commands) {
+      demandSame(this.production.lookup(command), lookUp(this.naive, command), 'lookup', command);
+    }
+    this.compareLists();
     this.invariants.check(step);
     for (const { kind, token } of step.events) {
       if (kind === EventKind.Granted) this.history.tokens.push(token);

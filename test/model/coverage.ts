@@ -1,37 +1,49 @@
 /**
  * Which answers, events and paths a run of the generator reached, and which it must reach.
  *
- * Owns: the list of what has to happen at least once; a test that cannot reach a path is a defect.
- * Used by: the property test.
+ * Owns: the counts and their labels; a test that cannot reach a path is a
+ * defect. Used by: the property test.
  */
 
 import { CommandKind } from '../../src/core/locks/command.js';
 import { EventKind } from '../../src/core/locks/event.js';
 import { LeaseEnd, OutcomeCode } from '../../src/core/locks/outcome.js';
 import type { ModelCommand, ModelEvent, ModelOutcome, ModelStep } from './model-types.js';
+import { REQUIRED } from './required-coverage.js';
 
-function nameIn(table: Readonly<Record<string, number>>, number: number): string {
-  return Object.entries(table).find(([, value]) => value === number)?.[0] ?? `${number}`;
+type Names = ReadonlyMap<number, string>;
+
+function namesOf(table: Readonly<Record<string, number>>): Names {
+  return new Map(Object.entries(table).map(([name, number]) => [number, name]));
+}
+
+const COMMANDS = namesOf(CommandKind);
+const CODES = namesOf(OutcomeCode);
+const ENDS = namesOf(LeaseEnd);
+const EVENTS = namesOf(EventKind);
+
+function nameIn(names: Names, number: number): string {
+  return names.get(number) ?? `${number}`;
 }
 
 /** `Acquire LockBusy`, `Acquire Ok replay`, `Renew StaleLease Expired`, `Acquire Limit waiters`. */
 export function answerLabel(command: ModelCommand, outcome: ModelOutcome): string {
-  const words = [nameIn(CommandKind, command.kind), nameIn(OutcomeCode, outcome.code)];
+  const words = [nameIn(COMMANDS, command.kind), nameIn(CODES, outcome.code)];
   const { code } = outcome;
   const hasField = code === OutcomeCode.BadRequest || code === OutcomeCode.Limit;
   if (hasField) words.push(outcome.blob);
-  if (code === OutcomeCode.StaleLease) words.push(nameIn(LeaseEnd, outcome.cause));
+  if (code === OutcomeCode.StaleLease) words.push(nameIn(ENDS, outcome.cause));
   if (command.kind === CommandKind.Cancel && code === OutcomeCode.Ok) {
-    words.push(nameIn(OutcomeCode, outcome.cause));
+    words.push(nameIn(CODES, outcome.cause));
   }
   if (outcome.replay) words.push('replay');
   return words.join(' ');
 }
 
 function eventLabel(event: ModelEvent): string {
-  const causes = event.kind === EventKind.Ended ? LeaseEnd : OutcomeCode;
+  const causes = event.kind === EventKind.Ended ? ENDS : CODES;
   const hasCause = event.kind === EventKind.Ended || event.kind === EventKind.Left;
-  const kind = nameIn(EventKind, event.kind);
+  const kind = nameIn(EVENTS, event.kind);
   return `event ${kind}${hasCause ? ` ${nameIn(causes, event.cause)}` : ''}`;
 }
 
@@ -51,7 +63,7 @@ export class Coverage {
     }
     for (const event of step.events) this.add(eventLabel(event));
     for (const { outcome } of step.completions) {
-      this.add(`wait ended ${nameIn(OutcomeCode, outcome.code)}`);
+      this.add(`wait ended ${nameIn(CODES, outcome.code)}`);
     }
   }
 
@@ -64,13 +76,10 @@ export class Coverage {
     return REQUIRED.filter((label) => (this.counts.get(label) ?? 0) === 0);
   }
 
-  /** One line for each count, most frequent first. */
-  report(): string {
+  /** One line for each count, rarest first. */
+  report(): string[] {
     return [...this.counts]
-      .sort(([, a], [, b]) => b - a)
-      .map(([label, count]) => `${count}\t${label}`)
-      .join('\n');
+      .sort(([, a], [, b]) => a - b)
+      .map(([label, count]) => `${count} × ${label}`);
   }
 }
-
-const REQUIRED: readonly string[] = [];

@@ -104,6 +104,12 @@ export interface ModelLock {
   readonly places: readonly number[];
 }
 
+/** What a lookup of a request id says; the outcome of one that is done or queued. */
+export interface ModelLookup {
+  readonly state: 'done' | 'queued' | 'unknown' | 'forgotten';
+  readonly outcome: ModelOutcome;
+}
+
 const NOTHING: ModelOutcome = {
   code: 0,
   kind: 0,

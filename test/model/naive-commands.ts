@@ -7,7 +7,12 @@
 
 import { CommandKind, Mode, PRINCIPAL_CLUSTER } from '../../src/core/locks/command.js';
 import { LeaseEnd, OutcomeCode } from '../../src/core/locks/outcome.js';
-import { isSettingValid, type SettingName, SettingNumber } from '../../src/core/locks/settings.js';
+import {
+  areSettingsValid,
+  isSettingValid,
+  type SettingName,
+  SettingNumber,
+} from '../../src/core/locks/settings.js';
 import {
   type ModelCommand,
   type ModelOutcome,
@@ -226,7 +231,7 @@ function renew(machine: NaiveMachine, command: ModelCommand): Fields {
     if (ttlMs < settings.leaseTtlMsLeast || ttlMs > settings.leaseTtlMsGreatest) {
       return badRequest('ttl_ms');
     }
-    if (ttlMs !== lease.ttlMs) lease.floor = leaseDeadline(lease);
+    lease.floor = leaseDeadline(lease);
     if (lease.floor > now + ttlMs) machine.note('a shorter TTL kept the deadline');
     lease.ttlMs = ttlMs;
   }
@@ -266,7 +271,6 @@ function cancelKnown(machine: NaiveMachine, record: RequestRecord): Fields {
 function cancelledAhead(machine: NaiveMachine): RequestRecord {
   const outcome = outcomeOf({
     code: OutcomeCode.Cancelled,
-    kind: CommandKind.Acquire,
     entryTime: machine.now,
   });
   const record: RequestRecord = {
@@ -330,7 +334,9 @@ function changeSettings(machine: NaiveMachine, command: ModelCommand): Fields {
     if (!isSettingValid(name, value)) return badRequest('settings');
     pairs.push([name, value]);
   }
-  for (const [name, value] of pairs) machine.settings[name] = value;
+  const changed = { ...machine.settings, ...Object.fromEntries(pairs) };
+  if (!areSettingsValid(changed)) return badRequest('settings');
+  Object.assign(machine.settings, changed);
   machine.forgetEnded();
   return {};
 }

@@ -29,6 +29,7 @@ import {
   type RequestRecord,
   type SessionRecord,
   type WaitRecord,
+  waitCarriedUntil,
   waitDeadline,
 } from './naive-records.js';
 import { answerRequest, freeResultDeadAt } from './naive-requests.js';
@@ -230,6 +231,7 @@ export class NaiveMachine {
   }
 
   private leaveDead(wait: WaitRecord): void {
+    if (wait.queued + wait.waitMs === waitCarriedUntil(wait)) this.note('wait ended on a tie');
     this.leave(wait, isTimedOut(wait) ? OutcomeCode.WaitTimeout : OutcomeCode.SessionExpired);
   }
 

@@ -50,8 +50,10 @@ export function findSession(
   if (session === undefined || session.principal !== command.principal) return undefined;
   machine.settleSession(session);
   const isForgotten = session.state !== 'live' && machine.now >= session.deadAt;
-  if (isForgotten) machine.note('ended session is forgotten before the sweep');
-  return isForgotten ? undefined : session;
+  if (!isForgotten) return session;
+  machine.note('ended session is forgotten before the sweep');
+  machine.sessions = machine.sessions.filter((other) => other !== session);
+  return undefined;
 }
 
 export function keyOfFree(principal: number, id: string): string {

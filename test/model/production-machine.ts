@@ -16,6 +16,7 @@ import type {
   ModelCompletion,
   ModelEvent,
   ModelLock,
+  ModelLookup,
   ModelOutcome,
   ModelStep,
 } from './model-types.js';
@@ -114,6 +115,26 @@ export class ProductionMachine {
       deadline: reading?.holder?.deadline ?? 0,
       places: reading?.queue.map(({ place }) => place) ?? [],
     };
+  }
+
+  /** What became of the request id of `command`, in the words of the machine, and its outcome. */
+  lookup(command: ModelCommand): ModelLookup {
+    this.outcome.reset();
+    const state = this.lookupState(command);
+    // Whoever asks says so: the record of a wait that stands has no code of its own.
+    if (state === 'queued') this.outcome.code = OutcomeCode.Queued;
+    return { state, outcome: this.plainOutcome(this.outcome) };
+  }
+
+  private lookupState({ request, principal, session }: ModelCommand): ModelLookup['state'] {
+    const { machine, outcome } = this;
+    if (request.kind === 'none') return 'unknown';
+    if (request.kind === 'free') {
+      return machine.lookupFree(principal, encoder.encode(request.id), outcome);
+    }
+    const reading = machine.findSession(principal, ...this.symbols.idOf(`session ${session}`));
+    if (reading === null) return 'unknown';
+    return machine.lookupSequence(reading.slot, request.sequence, outcome);
   }
 
   digest(): string {

@@ -5,7 +5,7 @@
  * which takes minutes on logs of this size and rarely shortens them. Used by: the property test.
  */
 
-import type { DraftEntry } from './generator.js';
+import type { DraftEntry } from './drafts.js';
 
 const ATTEMPTS_MAX = 4_000;
 
@@ -26,17 +26,17 @@ function removeChunks<T>(items: readonly T[], fails: (rest: readonly T[]) => boo
   return kept;
 }
 
-/** The shortest log found that still fails. `fails` is called a bounded number of times. */
+/** The shortest entries found that still fails. `fails` is called a bounded number of times. */
 export function shrinkLog(
-  log: readonly DraftEntry[],
-  fails: (log: readonly DraftEntry[]) => boolean,
+  entries: readonly DraftEntry[],
+  fails: (entries: readonly DraftEntry[]) => boolean,
 ): DraftEntry[] {
   let attempts = 0;
   const isWorthwhile = (candidate: readonly DraftEntry[]): boolean => {
     attempts += 1;
     return attempts <= ATTEMPTS_MAX && fails(candidate);
   };
-  let current = removeChunks(log, isWorthwhile);
+  let current = removeChunks(entries, isWorthwhile);
   for (let round = 0; round < 3; round += 1) {
     for (const [index, entry] of [...current.entries()]) {
       const replaced = (next: DraftEntry): DraftEntry[] => current.with(index, next);

@@ -67,6 +67,11 @@ export function keepWaits(...places: number[]): ModelCommand {
   return command(CommandKind.KeepWaits, { principal: PRINCIPAL_CLUSTER, numbers: places });
 }
 
+/** Pairs of a setting's number and its new value, by the cluster. */
+export function changeSettings(...numbers: number[]): ModelCommand {
+  return command(CommandKind.Settings, { principal: PRINCIPAL_CLUSTER, numbers });
+}
+
 /** The production machine, a log's stamp, and readers of what an entry gave. */
 export class LockDriver {
   now = 0;

@@ -1,12 +1,15 @@
 /** One request id: one effect, one stable result. */
 
 import t from 'tap';
+import { CommandKind } from '../../../src/core/locks/command.js';
 import { LeaseEnd, OutcomeCode } from '../../../src/core/locks/outcome.js';
+import { SettingNumber } from '../../../src/core/locks/settings.js';
 import type { ModelCommand, ModelOutcome } from '../../model/model-types.js';
 import {
   acquire,
   answerAt,
   cancel,
+  changeSettings,
   closeSession,
   completionOf,
   free,
@@ -303,3 +306,123 @@ t.test(
     });
   },
 );
+
+t.test('an ended session is forgotten when its retention is over, swept or not', async (t) => {
+  const log = new LockDriver({ expiriesPerEntryMax: 1, resultRetentionMs: 60_000 });
+  log.after(0, open('o1'), open('o2'));
+  const named = inSession('a', 1);
+  log.after(0, named, closeSession(2), closeSession(1));
+  // The sweep of this entry takes one of the two sessions only.
+  const step = log.after(60_000, named, closeSession(1));
+  t.strictSame(codesOf(step.outcomes), [OutcomeCode.SessionExpired, OutcomeCode.SessionExpired]);
+});
+
+t.test('the replay of a result stored ahead answers the command that arrives', async (t) => {
+  const log = new LockDriver();
+  log.after(0, cancel('id'), cancel('other'));
+  const step = log.after(0, acquire('a', 'id'), open('other'));
+  t.match(step.outcomes, [
+    { code: OutcomeCode.Cancelled, kind: CommandKind.Acquire },
+    { code: OutcomeCode.Cancelled, kind: CommandKind.SessionOpen },
+  ]);
+});
+
+t.test(
+  'the result of a cancel is stable when the session of its target is forgotten',
+  async (t) => {
+    const log = new LockDriver({ resultRetentionMs: 60_000, notAfterMsAhead: 200_000 });
+    log.after(0, open('o'), inSession('a', 1));
+    const target = { kind: 'sequence', sequence: 1 } as const;
+    const fields = { session: 1, target, notAfter: 200_000 };
+    const command = cancel('', { ...fields, request: free('c') });
+    const first = log.answer(0, command);
+    t.match(first, { code: OutcomeCode.Ok, cause: OutcomeCode.Ok });
+    log.after(0, closeSession(1));
+    t.strictSame(log.answer(60_000, command), { ...first, replay: true });
+  },
+);
+
+t.test('an id is one request whatever session another command names with it', async (t) => {
+  const log = new LockDriver();
+  const unknown = { session: 99, request: free('id') };
+  t.equal(log.answer(0, closeSession(99, unknown)).code, OutcomeCode.SessionExpired);
+  const target = { kind: 'sequence', sequence: 3 } as const;
+  t.equal(log.answer(0, cancel('', { ...unknown, target })).code, OutcomeCode.RequestMismatch);
+  t.match(log.answer(0, closeSession(99, unknown)), {
+    code: OutcomeCode.SessionExpired,
+    replay: true,
+  });
+});
+
+t.test('a mark drops what it covers also after the window was made smaller', async (t) => {
+  const log = new LockDriver({ sessionWindow: 4 });
+  log.after(0, open('o'), inSession('a', 4));
+  const smaller = [SettingNumber.sessionWindow, 1];
+  t.equal(log.answer(0, changeSettings(...smaller)).code, OutcomeCode.Ok);
+  t.equal(log.answer(0, inSession('b', 5, {}, 4)).code, OutcomeCode.Ok);
+  t.equal(log.answer(0, inSession('a', 4)).code, OutcomeCode.RequestForgotten);
+  const target = { kind: 'sequence', sequence: 4 } as const;
+  t.equal(log.answer(0, cancel('', { session: 1, target })).code, OutcomeCode.RequestForgotten);
+});
+
+t.test(
+  'a late duplicate never takes effect at its not_after, when its result is gone',
+  async (t) => {
+    const log = new LockDriver({ resultRetentionMs: 1_000, notAfterMsAhead: 10_000 });
+    const command = acquire('a', 'id', { ttlMs: 1_000, notAfter: 5_000 });
+    t.equal(log.answer(0, command).code, OutcomeCode.Ok);
+    t.match(log.answer(4_999, command), { code: OutcomeCode.Ok, replay: true });
+    const step = log.after(1, command);
+    t.equal(answerAt(step, 0).code, OutcomeCode.DeadlinePassed);
+    t.strictSame(step.events, []);
+  },
+);
+
+t.test('a cancel of its own id is refused, and stays so', async (t) => {
+  const log = new LockDriver();
+  const own = cancel('id', { request: free('id') });
+  const refused = { code: OutcomeCode.BadRequest, blob: 'target' };
+  t.match(log.answer(0, own), { ...refused, replay: false });
+  t.match(log.answer(0, own), { ...refused, replay: true });
+});
+
+t.test('a renewal is carried out whatever its id was used for, in a full table too', async (t) => {
+  const log = new LockDriver({ freeResultsMax: 1 });
+  const { token } = log.answer(0, acquire('a', 'id'));
+  t.equal(log.answer(1, renew(token, { request: free('id') })).code, OutcomeCode.Ok);
+  t.equal(log.answer(1, renew(token, { request: free('new') })).code, OutcomeCode.Ok);
+});
+
+t.test(
+  'settings change by the cluster alone, all or none, and only to what is valid',
+  async (t) => {
+    const log = new LockDriver({ waitersPerLockMax: 5 });
+    const { waitersPerLockMax, sessionWindow, leaseTtlMsLeast } = SettingNumber;
+    const foreign = { ...changeSettings(waitersPerLockMax, 1), principal: 1 };
+    const codes = log
+      .after(
+        0,
+        foreign,
+        changeSettings(waitersPerLockMax, 1, sessionWindow, 0),
+        changeSettings(waitersPerLockMax, 1, 99, 1),
+        changeSettings(waitersPerLockMax, 1, leaseTtlMsLeast, 30_001),
+        acquire('a', 'h'),
+        acquire('a', 'w1', { waitMs: 9 }),
+        acquire('a', 'w2', { waitMs: 9 }),
+      )
+      .outcomes.map(({ code }) => code);
+    const { Forbidden, BadRequest, Ok, Queued } = OutcomeCode;
+    t.strictSame(codes, [Forbidden, BadRequest, BadRequest, BadRequest, Ok, Queued, Queued]);
+  },
+);
+
+t.test('a session goes on after a mark over everything or a sequence far ahead', async (t) => {
+  const log = new LockDriver();
+  log.after(0, open('o'));
+  const huge = Number.MAX_SAFE_INTEGER;
+  t.match(log.answer(0, inSession('a', huge)), { code: OutcomeCode.Limit, blob: 'sequence' });
+  t.equal(log.answer(0, inSession('a', 2 ** 40, {}, 2 ** 40 - 1)).code, OutcomeCode.Ok);
+  t.equal(log.answer(0, inSession('b', 1)).code, OutcomeCode.RequestForgotten);
+  t.equal(log.answer(0, inSession('b', huge, {}, huge - 1)).code, OutcomeCode.Ok);
+  t.equal(log.answer(0, inSession('c', huge, {}, huge)).code, OutcomeCode.RequestForgotten);
+});

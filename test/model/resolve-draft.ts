@@ -1,151 +1,17 @@
 /**
- * Random logs for the lock machine: drafts that fast-check makes and shrinks, and their meaning.
+ * Turns drafts into commands, by the state of the model at that moment.
  *
- * Owns: how often what is tried. A draft holds picks, not ids; `resolveDraft` turns it into a
- * command by the state of the model at that moment, so that leases, sessions and sequences that
- * exist are hit often and stale, future and foreign ones sometimes. Never: what a command answers.
- * Used by: the property test.
+ * Owns: that leases, sessions and sequences that exist are hit often, and stale, future and foreign
+ * ones sometimes. Never: what a command answers. Used by: the comparison.
  */
 
-import fc from 'fast-check';
 import { CommandKind, Mode, PRINCIPAL_CLUSTER } from '../../src/core/locks/command.js';
-import { defaultSettings, SettingNumber, type Settings } from '../../src/core/locks/settings.js';
-import type { ModelCommand, ModelRequest, ModelTarget } from './model-types.js';
+import { OutcomeCode } from '../../src/core/locks/outcome.js';
+import { SettingNumber } from '../../src/core/locks/settings.js';
+import { type Draft, HUGE, NAMES, OTHER_PRINCIPAL } from './drafts.js';
+import type { ModelCommand, ModelOutcome, ModelRequest, ModelTarget } from './model-types.js';
 import type { NaiveMachine } from './naive-machine.js';
-
-/** Names that are prefixes of one another, not ASCII, and long: all unrelated. */
-export const NAMES: readonly string[] = ['a', 'a/', 'a/b', 'a//b', 'ä€😀', 'x'.repeat(80)];
-
-/** Settings so small that every limit is met within a few entries. */
-export function smallSettings(): Settings {
-  return {
-    ...defaultSettings(),
-    leaseTtlMsDefault: 300,
-    leaseTtlMsLeast: 100,
-    leaseTtlMsGreatest: 1_000,
-    sessionTtlMsDefault: 500,
-    sessionTtlMsLeast: 100,
-    sessionTtlMsGreatest: 1_500,
-    waitMsGreatest: 2_000,
-    waitersPerLockMax: 3,
-    leasesPerPrincipalMax: 9,
-    sessionsPerPrincipalMax: 4,
-    sessionWindow: 4,
-    resultRetentionMs: 1_000,
-    freeResultsMax: 24,
-    notAfterMsAhead: 1_000,
-    endedLeasesMax: 16,
-    idleLocksMax: 2,
-    expiriesPerEntryMax: 1,
-    implicitLapseMs: 1_000,
-  };
-}
-
-const OPERATIONS = [
-  { op: 'acquire', weight: 30 },
-  { op: 'acquireFresh', weight: 12 },
-  { op: 'open', weight: 8 },
-  { op: 'renewSession', weight: 6 },
-  { op: 'closeSession', weight: 2 },
-  { op: 'renew', weight: 7 },
-  { op: 'release', weight: 10 },
-  { op: 'cancel', weight: 8 },
-  { op: 'keepWaits', weight: 4 },
-  { op: 'settings', weight: 1 },
-  { op: 'repeat', weight: 10 },
-  { op: 'repeatAltered', weight: 3 },
-] as const;
-type Operation = (typeof OPERATIONS)[number]['op'];
-
-/** One command as picks. Numbers named `back` count from the newest. */
-export interface Draft {
-  readonly op: Operation;
-  readonly principal: number;
-  readonly name: number;
-  readonly style: 'none' | 'free' | 'sequence';
-  readonly freeId: number;
-  readonly sessionBack: number | undefined;
-  readonly leaseBack: number;
-  readonly sequenceAhead: number;
-  readonly markBack: number | undefined;
-  readonly singles: readonly number[] | undefined;
-  readonly ttlMs: number | undefined;
-  readonly waitMs: number | undefined;
-  readonly metadata: string | undefined;
-  readonly expectedAhead: number | undefined;
-  readonly notAfterAhead: number | undefined;
-  readonly oddField: number;
-  readonly historyBack: number;
-}
-
-/** One entry: how far the stamp advances, and its commands. */
-export interface DraftEntry {
-  readonly advanceMs: number;
-  readonly drafts: readonly Draft[];
-}
-
-function weighted<T>(...choices: [weight: number, arbitrary: fc.Arbitrary<T>][]): fc.Arbitrary<T> {
-  return fc.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })));
-}
-
-function integer(min: number, max: number): fc.Arbitrary<number> {
-  return fc.integer({ min, max });
-}
-
-const absent = fc.constant(undefined);
-
-const draftArbitrary: fc.Arbitrary<Draft> = fc.record({
-  op: weighted<Operation>(
-    ...OPERATIONS.map(({ op, weight }): [number, fc.Arbitrary<Operation>] => [
-      weight,
-      fc.constant(op),
-    ]),
-  ),
-  principal: weighted([9, fc.constant(1)], [1, fc.constant(2)]),
-  name: weighted([6, fc.constant(0)], [6, integer(0, NAMES.length - 1)]),
-  style: fc.constantFrom('none', 'free', 'free', 'sequence', 'sequence', 'sequence'),
-  freeId: integer(0, 15),
-  sessionBack: weighted<number | undefined>([2, absent], [7, integer(0, 2)], [1, integer(3, 9)]),
-  leaseBack: weighted([8, integer(0, 4)], [3, integer(0, 30)]),
-  sequenceAhead: weighted([10, fc.constant(1)], [3, integer(-6, 0)], [2, integer(2, 7)]),
-  markBack: weighted<number | undefined>([7, absent], [3, integer(-1, 4)], [1, integer(-9, -2)]),
-  singles: weighted<readonly number[] | undefined>(
-    [7, absent],
-    [3, fc.array(integer(-4, 7), { minLength: 1, maxLength: 3 })],
-  ),
-  ttlMs: weighted<number | undefined>(
-    [2, absent],
-    [9, integer(100, 1_000)],
-    [1, fc.constantFrom(0, 1, 99, 1_001, 1_500, 1_501, 2 ** 31, Number.MAX_SAFE_INTEGER)],
-  ),
-  waitMs: weighted<number | undefined>(
-    [2, absent],
-    [1, fc.constant(0)],
-    [7, integer(1, 2_000)],
-    [1, fc.constantFrom(2_001, Number.MAX_SAFE_INTEGER)],
-  ),
-  metadata: weighted<string | undefined>([4, absent], [1, fc.constantFrom('', 'm', 'µ')]),
-  expectedAhead: weighted<number | undefined>([9, absent], [1, integer(-3, 3)]),
-  notAfterAhead: weighted<number | undefined>([9, absent], [1, integer(-200, 1_300)]),
-  oddField: weighted([24, fc.constant(0)], [1, integer(1, 7)]),
-  historyBack: weighted([5, integer(0, 4)], [2, integer(0, 40)]),
-});
-
-const advanceArbitrary = weighted(
-  [8, fc.constant(0)],
-  [8, integer(1, 40)],
-  [3, integer(40, 250)],
-  [1, integer(250, 2_500)],
-);
-
-/** A whole random log of up to `entriesMax` entries. */
-export function logArbitrary(entriesMax: number): fc.Arbitrary<DraftEntry[]> {
-  const entry: fc.Arbitrary<DraftEntry> = fc.record({
-    advanceMs: advanceArbitrary,
-    drafts: fc.array(draftArbitrary, { maxLength: 6, size: 'max' }),
-  });
-  return fc.array(entry, { minLength: 1, maxLength: entriesMax, size: 'max' });
-}
+import { leaseDeadline, waitDeadline } from './naive-records.js';
 
 /** What a log has done so far, as far as later drafts refer to it. */
 export class LogHistory {
@@ -153,6 +19,8 @@ export class LogHistory {
   readonly commands: ModelCommand[] = [];
   /** Tokens of all grants, oldest first. */
   readonly tokens: number[] = [];
+  /** The command that queued the wait of each place. */
+  readonly waits = new Map<number, ModelCommand>();
   /** Highest sequence used in each session. */
   private readonly sequences = new Map<number, number>();
   private freshIds = 0;
@@ -167,8 +35,9 @@ export class LogHistory {
     return this.sequences.get(session) ?? 0;
   }
 
-  record(command: ModelCommand): void {
+  record(command: ModelCommand, outcome: ModelOutcome): void {
     this.commands.push(command);
+    if (outcome.code === OutcomeCode.Queued) this.waits.set(outcome.revision, command);
     const { request, session } = command;
     if (request.kind !== 'sequence' || session === undefined) return;
     const highest = Math.max(this.lastSequence(session), request.sequence);
@@ -201,10 +70,11 @@ function pickRequest(
   if (draft.style === 'free') return { request: { kind: 'free', id: `r${draft.freeId}` } };
   const session = pickSession(machine, draft);
   const last = history.lastSequence(session);
-  const sequence = Math.max(1, last + draft.sequenceAhead);
+  const sequence = Math.min(HUGE, Math.max(1, last + draft.sequenceAhead));
   const floor = machine.sessions.find(({ number }) => number === session)?.floor ?? 0;
-  const singles = draft.singles?.map((offset) => Math.max(1, floor + offset));
-  const mark = draft.markBack === undefined ? undefined : Math.max(0, last - draft.markBack);
+  const singles = draft.singles?.map((offset) => Math.min(HUGE, Math.max(1, floor + offset)));
+  const { markBack } = draft;
+  const mark = markBack === undefined ? undefined : Math.min(HUGE, Math.max(0, last - markBack));
   return { session, request: { kind: 'sequence', sequence, mark, singles } };
 }
 
@@ -280,7 +150,8 @@ function cancelOf(machine: NaiveMachine, history: LogHistory, draft: Draft): Mod
     return { ...base, ...own, target: { kind: 'free', id: aimed.request.id } };
   }
   const session = pickSession(machine, draft);
-  const sequence = Math.max(1, history.lastSequence(session) + 3 - draft.freeId);
+  const last = history.lastSequence(session);
+  const sequence = Math.min(HUGE, Math.max(1, last + 3 - draft.freeId));
   if (draft.leaseBack < 3) {
     return { ...base, ...own, session, target: { kind: 'sequence', sequence } };
   }
@@ -315,6 +186,10 @@ const CHANGES: readonly (readonly [number, number])[] = [
   [SettingNumber.freeResultsMax, 9],
   [SettingNumber.freeResultsMax, 14],
   [SettingNumber.leaseTtlMsDefault, 400],
+  [SettingNumber.leaseTtlMsLeast, 350],
+  [SettingNumber.leaseTtlMsLeast, 100],
+  [SettingNumber.sessionTtlMsGreatest, 999],
+  [SettingNumber.sessionTtlMsDefault, 900],
   [SettingNumber.sessionsPerPrincipalMax, 3],
   [SettingNumber.leasesPerPrincipalMax, 6],
   [SettingNumber.sessionWindow, 0],
@@ -322,7 +197,7 @@ const CHANGES: readonly (readonly [number, number])[] = [
 ];
 
 function settingsOf(draft: Draft): ModelCommand {
-  const first = CHANGES[draft.freeId % CHANGES.length] ?? [99, 1];
+  const first = CHANGES[(draft.freeId + draft.leaseBack * 16) % CHANGES.length] ?? [99, 1];
   const second = CHANGES[(draft.freeId + draft.historyBack + 3) % CHANGES.length] ?? [99, 1];
   return {
     kind: CommandKind.Settings,
@@ -341,7 +216,7 @@ function alter(command: ModelCommand, draft: Draft): ModelCommand {
     case 2:
       return { ...command, waitMs: command.waitMs === 0 ? undefined : 0 };
     case 3:
-      return { ...command, principal: 3 - command.principal };
+      return { ...command, principal: command.principal === 1 ? OTHER_PRINCIPAL : 1 };
     case 4:
       return { ...command, name: command.name === 'a' ? 'a/' : 'a' };
     default:
@@ -370,6 +245,44 @@ function needsSession(machine: NaiveMachine, draft: Draft): boolean {
   return !machine.sessions.some(({ state }) => state === 'live');
 }
 
+/** A command that meets something overdue which the sweep has left, if there is such a thing. */
+function touchDeadOf(machine: NaiveMachine, history: LogHistory, draft: Draft): ModelCommand {
+  const { now } = machine;
+  const lease = machine.leases.find((one) => leaseDeadline(one) <= now);
+  const wait = machine.waits.find((one) => waitDeadline(one) <= now);
+  const dead = draft.historyBack % 2 === 0 ? (wait ?? lease) : (lease ?? wait);
+  if (dead === undefined) return acquireOf(machine, history, draft);
+  const { principal, name, session } = dead;
+  const base = { principal, request: { kind: 'none' } as const };
+  const queued = dead === wait ? history.waits.get(wait.place) : undefined;
+  switch (draft.freeId % 6) {
+    case 0:
+      if (session === null) break;
+      return { ...base, kind: CommandKind.SessionClose, session: session.number };
+    case 1:
+      if (session === null) break;
+      return { ...base, kind: CommandKind.SessionRenew, session: session.number };
+    case 2:
+      if (queued === undefined) break;
+      return cancelOfCommand(queued);
+    case 3:
+      return queued ?? { ...base, kind: CommandKind.Release, lease: lease?.token };
+    case 4:
+      return { ...base, kind: CommandKind.Renew, lease: lease?.token ?? UNKNOWN_LEASE };
+    default:
+      break;
+  }
+  return { ...freshAcquireOf(machine, history, draft), name };
+}
+
+/** A Cancel of the wait that `command` asked for. */
+function cancelOfCommand({ principal, session, request }: ModelCommand): ModelCommand {
+  const target = request.kind === 'none' ? undefined : request;
+  const named = { kind: CommandKind.Cancel, principal, request: { kind: 'none' } as const };
+  if (target?.kind !== 'sequence') return { ...named, target };
+  return { ...named, session, target: { kind: 'sequence', sequence: target.sequence } };
+}
+
 /** The command that `draft` stands for now. */
 export function resolveDraft(
   machine: NaiveMachine,
@@ -381,16 +294,20 @@ export function resolveDraft(
   const named = pickRequest(machine, history, draft);
   const session = pickSession(machine, draft);
   const id = draft.style === 'none' ? `r${draft.freeId}` : history.freshId();
+  // Sessions outlive most of their leases and waits, so that those are met overdue in a live one.
+  const longer = ttlMs === undefined ? undefined : ttlMs * 3;
   const open: ModelRequest = { kind: 'free', id };
   switch (needsSession(machine, draft) ? 'open' : draft.op) {
     case 'acquire':
       return acquireOf(machine, history, draft);
+    case 'touchDead':
+      return touchDeadOf(machine, history, draft);
     case 'acquireFresh':
       return freshAcquireOf(machine, history, draft);
     case 'open':
-      return { kind: CommandKind.SessionOpen, principal, request: open, ttlMs, metadata };
+      return { kind: CommandKind.SessionOpen, principal, request: open, ttlMs: longer, metadata };
     case 'renewSession':
-      return { kind: CommandKind.SessionRenew, principal, session, ttlMs, ...named };
+      return { kind: CommandKind.SessionRenew, principal, session, ttlMs: longer, ...named };
     case 'closeSession':
       return { kind: CommandKind.SessionClose, principal, session, ...named };
     case 'renew':

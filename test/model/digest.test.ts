@@ -1,0 +1,104 @@
+/**
+ * The state digest says whether two states are the same, and nothing else does.
+ *
+ * The naive machine's whole state as a text is the oracle: along random logs the digest changes
+ * when and only when that text does, and a second machine with the same log agrees at every entry.
+ */
+
+import t from 'tap';
+import { CommandKind } from '../../src/core/locks/command.js';
+import { checkLogs, runsOr } from './check-logs.js';
+import { Comparison } from './comparison.js';
+import { Coverage } from './coverage.js';
+import { smallSettings } from './drafts.js';
+import type { ModelCommand } from './model-types.js';
+import { snapshotOf } from './naive-snapshot.js';
+import { ProductionMachine } from './production-machine.js';
+
+const RUNS_SMOKE = 60;
+const ENTRIES_MAX = 80;
+
+t.setTimeout(0);
+
+/** The first difference of two texts, with some of what is around it. */
+function firstDifference(before: string, after: string): string {
+  let at = 0;
+  while (at < before.length && before[at] === after[at]) at += 1;
+  return `${before.slice(at - 200, at + 200)}\n${after.slice(at - 200, at + 200)}`;
+}
+
+t.test('the digest changes exactly when the state does', async (t) => {
+  let changes = 0;
+  let stays = 0;
+  checkLogs(t, runsOr(RUNS_SMOKE), ENTRIES_MAX, (log) => {
+    const comparison = new Comparison(log);
+    let snapshot = snapshotOf(comparison.naive);
+    let digest = comparison.production.digest();
+    for (const entry of log.entries) {
+      comparison.applyEntry(entry, new Coverage());
+      const nextSnapshot = snapshotOf(comparison.naive);
+      const nextDigest = comparison.production.digest();
+      const isSame = nextSnapshot === snapshot;
+      if (isSame !== (nextDigest === digest)) {
+        const what = isSame ? 'digest changed alone' : firstDifference(snapshot, nextSnapshot);
+        throw new Error(`${what}\n${comparison.describe()}`);
+      }
+      if (isSame) stays += 1;
+      else changes += 1;
+      snapshot = nextSnapshot;
+      digest = nextDigest;
+    }
+  });
+  t.ok(changes > 1_000, `${changes} entries changed the state`);
+  t.ok(stays > 100, `${stays} entries did not`);
+});
+
+t.test('the same log gives the same digest, asked for at every entry or at the end', async (t) => {
+  checkLogs(t, runsOr(RUNS_SMOKE), ENTRIES_MAX, (log) => {
+    const comparison = new Comparison(log);
+    for (const entry of log.entries) comparison.applyEntry(entry, new Coverage());
+    const often = new ProductionMachine(log.settings);
+    for (const { stamp, commands } of comparison.entries) {
+      often.apply(stamp, commands);
+      often.digest();
+    }
+    if (often.digest() !== comparison.production.digest()) throw new Error(comparison.describe());
+  });
+});
+
+/** A release of a lease never issued: its stored answer is the only record it leaves. */
+function refusedRelease(id: string): ModelCommand {
+  return {
+    kind: CommandKind.Release,
+    principal: 1,
+    lease: 900_000_001,
+    request: { kind: 'free', id },
+  };
+}
+
+t.test('the order in which equal records were made does not matter', async (t) => {
+  const first = new ProductionMachine(smallSettings());
+  const second = new ProductionMachine(smallSettings());
+  const ids = ['r1', 'r2', 'r3'];
+  first.apply(5, ids.map(refusedRelease));
+  second.apply(5, [...ids].reverse().map(refusedRelease));
+  t.equal(first.digest(), second.digest());
+});
+
+t.test('one record that differs makes another digest', async (t) => {
+  const digests = ['r1', 'r2', 'R1', 'r'].map((id) => {
+    const machine = new ProductionMachine(smallSettings());
+    machine.apply(5, [refusedRelease(id)]);
+    return machine.digest();
+  });
+  t.equal(new Set(digests).size, digests.length);
+});
+
+t.test('another key gives another digest for the same log', async (t) => {
+  const digests = [1, 2].map((word) => {
+    const machine = new ProductionMachine(smallSettings(), Uint32Array.of(word, 0, 0, 0));
+    machine.apply(5, [refusedRelease('r')]);
+    return machine.digest();
+  });
+  t.not(digests[0], digests[1]);
+});
