@@ -14,7 +14,7 @@ import type { Sample } from './deadline.js';
 import { ErrorCode, HoldfastError } from './errors.js';
 import { Hold } from './hold.js';
 import type { Parts } from './parts.js';
-import { RenewalLoop } from './renewal-loop.js';
+import { RenewalLoop, renewalDeadlineMs } from './renewal-loop.js';
 import { type Grant, hexOf, numberAt } from './reply.js';
 
 /** The session that keeps a lease, as the lease sees it. */
@@ -233,7 +233,8 @@ class OwnRenewals {
   }
 
   renew(): Promise<void> {
-    return this.#ownership.renew(-1, null, Math.max(1, this.#ownership.hold.remainingMs()));
+    const { ttlMs, hold } = this.#ownership;
+    return this.#ownership.renew(-1, null, renewalDeadlineMs(ttlMs, hold.remainingMs()));
   }
 
   onUnanswered(timeoutMs: number): void {

@@ -17,7 +17,7 @@ import { ErrorCode, HoldfastError } from './errors.js';
 import { Hold } from './hold.js';
 import type { Keeper, Ownership } from './ownership.js';
 import type { Parts } from './parts.js';
-import { type Renewable, RenewalLoop } from './renewal-loop.js';
+import { type Renewable, RenewalLoop, renewalDeadlineMs } from './renewal-loop.js';
 import { bytesAt, hexOf, numberAt } from './reply.js';
 import { Sequences } from './sequences.js';
 import { ShortestTtl } from './shortest-ttl.js';
@@ -116,7 +116,7 @@ export class Presence implements Binding, Keeper, Renewable {
 
   /** One renewal of the loop. */
   renew(): Promise<void> {
-    return this.renewWith(null, Math.max(1, this.hold.remainingMs()));
+    return this.renewWith(null, renewalDeadlineMs(this.shortestTtlMs, this.hold.remainingMs()));
   }
 
   /** Renews, with a new TTL when one is given, and extends every lease. */

@@ -32,6 +32,14 @@ export function renewalTimeoutMs(ttlMs: number): number {
   return Math.min(ttlMs * JEOPARDY_TTL_SHARE, JEOPARDY_MS_MAX);
 }
 
+/**
+ * How long one renewal is waited for before another is made, ms: a third of the TTL, so that an
+ * answer that never comes costs one renewal and not the lease. Never longer than what is left.
+ */
+export function renewalDeadlineMs(ttlMs: number, remainingMs: number): number {
+  return Math.max(1, Math.min(ttlMs * RENEWAL_TTL_SHARE, remainingMs));
+}
+
 export class RenewalLoop {
   readonly #ambient: Ambient;
   readonly #renewable: Renewable;

@@ -101,6 +101,11 @@ export class FakeClock implements Clock {
     };
   }
 
+  /** Starts chance anew. */
+  seedChance(seed: number): void {
+    this.seed = seed;
+  }
+
   random(): number {
     this.seed = (this.seed * 1_103_515_245 + 12_345) % 2 ** 31;
     return this.seed / 2 ** 31;
