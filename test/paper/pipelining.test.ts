@@ -10,7 +10,14 @@ import {
   INFLIGHT_APPENDS_MAX,
   INFLIGHT_BYTES_MAX,
 } from '../../src/limits.js';
-import { leaderWith, messageOf, type SingleOptions, take, takeDurable } from './single.js';
+import {
+  leaderWith,
+  messageOf,
+  type SingleOptions,
+  take,
+  takeDurable,
+  tickInterval,
+} from './single.js';
 
 const EMPTY = new Uint8Array(0);
 const MEBIBYTE = new Uint8Array(1 << 20);
@@ -94,6 +101,7 @@ t.test('a closed window opens again when its appends were lost, by count or by b
     // The follower is there and has nothing new: heartbeats are answered, appends are refused.
     let matched = 1;
     for (let rounds = 0; rounds < 200 && matched < raft.lastIndex; rounds += 1) {
+      tickInterval(raft);
       raft.step(messageOf(MessageKind.HeartbeatReply, 2, 1, { term }));
       for (const append of appendsTo2(take(raft).now)) {
         const reject = append.index > matched;
@@ -161,3 +169,26 @@ t.test(
     t.end();
   },
 );
+
+t.test('read rounds repeat no probe and open no window: only the heartbeat interval does', (t) => {
+  const probing = leaderWith({ log: [1, 1], term: 1 });
+  const full = replicating();
+  for (let i = 0; i < INFLIGHT_APPENDS_MAX + 10; i += 1) full.propose(EntryKind.Batch, EMPTY);
+  for (const raft of [probing, full]) {
+    const { term } = raft;
+    raft.step(messageOf(MessageKind.AppendReply, 3, 1, { term, index: raft.lastIndex }));
+    takeDurable(raft);
+    t.ok(raft.isTermCommitted);
+    for (let round = 1; round <= 20; round += 1) {
+      raft.readIndex(round);
+      raft.step(messageOf(MessageKind.HeartbeatReply, 2, 1, { term, context: round }));
+      t.strictSame(appendsTo2(take(raft).now), []);
+    }
+    tickInterval(raft);
+    for (let replies = 0; replies < 3; replies += 1) {
+      raft.step(messageOf(MessageKind.HeartbeatReply, 2, 1, { term }));
+    }
+    t.equal(appendsTo2(take(raft).now).length, 1, 'what may have been lost is sent once');
+  }
+  t.end();
+});

@@ -5,7 +5,15 @@ import t from 'tap';
 import { EntryKind, type Message, MessageKind } from '../../src/core/raft/message.js';
 import type { Raft } from '../../src/core/raft/raft.js';
 import { Cluster } from './cluster.js';
-import { entriesOf, leaderWith, messageOf, raftWith, take, takeDurable } from './single.js';
+import {
+  entriesOf,
+  leaderWith,
+  messageOf,
+  raftWith,
+  take,
+  takeDurable,
+  tickInterval,
+} from './single.js';
 
 const EMPTY = new Uint8Array(0);
 
@@ -174,8 +182,7 @@ t.test('§5.3, Figure 7: the leader makes every kind of follower agree with it',
     const leader = leaderWith({ log: FIGURE_7_LEADER, term: 7 });
     t.equal(leader.term, 8);
     const follower = raftWith({ id: 2, log, term: Math.max(7, ...log) });
-    const heartbeat = messageOf(MessageKind.Heartbeat, 1, 2, { term: 8 });
-    follower.step(heartbeat);
+    tickInterval(leader);
     let sent = 0;
     for (let rounds = 0; rounds < 10; rounds += 1) {
       for (const reply of takeDurable(follower)) leader.step(reply);
@@ -195,7 +202,8 @@ t.test('§5.3, fast back-up: one exchange for each conflicting term, not for eac
   const followerLog = [...Array(400).fill(1), ...Array(200).fill(2), ...Array(200).fill(3)];
   const leader = leaderWith({ log: leaderLog, term: 4 });
   const follower = raftWith({ id: 2, log: followerLog, term: 4 });
-  follower.step(messageOf(MessageKind.Heartbeat, 1, 2, { term: leader.term }));
+  tickInterval(leader);
+  for (const message of takeDurable(leader)) if (message.to === 2) follower.step(message);
   let refused = 0;
   for (let rounds = 0; rounds < 20; rounds += 1) {
     for (const reply of takeDurable(follower)) {
@@ -317,6 +325,7 @@ t.test('§5.3: a read of the log is asked for once, and sending goes on where it
   const taken = take(leader);
   t.strictSame(taken.logReads, [{ peer: 2, fromIndex: 1, toIndex: 5 }]);
   leader.propose(EntryKind.Batch, EMPTY);
+  tickInterval(leader);
   leader.step(messageOf(MessageKind.HeartbeatReply, 2, 1, { term }));
   t.strictSame(take(leader).logReads, [], 'not while the first is under way');
   leader.onEntriesRead(2, entriesOf([1, 1], 1));
@@ -355,6 +364,7 @@ t.test('§5.3: a read of the log that comes back empty or useless is asked for a
       take(leader).now.filter(({ to }) => to === 2),
       [],
     );
+    tickInterval(leader);
     leader.step(messageOf(MessageKind.HeartbeatReply, 2, 1, { term }));
     t.equal(take(leader).logReads.length, 1);
   }

@@ -12,7 +12,7 @@ import {
 } from '../../src/core/raft/effects.js';
 import { Entry, EntryKind, Message, MessageKind } from '../../src/core/raft/message.js';
 import { Raft } from '../../src/core/raft/raft.js';
-import { ELECTION_TICKS_MAX } from '../../src/limits.js';
+import { ELECTION_TICKS_MAX, HEARTBEAT_TICKS } from '../../src/limits.js';
 
 const EMPTY = new Uint8Array(0);
 
@@ -142,6 +142,11 @@ export function tickToCampaign(raft: Raft): number {
     if (raft.role === Role.Candidate) return ticks;
   }
   throw new Error('the election timer does not fire');
+}
+
+/** Ticks a leader through one heartbeat interval. */
+export function tickInterval(raft: Raft): void {
+  for (let ticks = 0; ticks < HEARTBEAT_TICKS; ticks += 1) raft.tick();
 }
 
 /** Lets a raft win an election: every other voter grants. Its term is not opened. */

@@ -22,6 +22,8 @@ export class Progress {
   isActive = false;
   /** Probe only: an append is out; the next goes after an answer or a heartbeat's answer. */
   isProbeSent = false;
+  /** The heartbeat interval has passed: one answer may send again what may have been lost. */
+  mayResend = false;
   /** Entries were asked from the log thread; nothing is sent until they come. */
   isReading = false;
   /** Snapshot only: the index of the offered snapshot. */
@@ -118,11 +120,18 @@ export class Progress {
     return true;
   }
 
-  /** A heartbeat was answered: a lost append must not hold the window shut for ever. */
-  onHeartbeatReply(): void {
+  /**
+   * A heartbeat was answered: a lost append must not hold the window shut for ever. True once an
+   * interval, when appends may be sent again; read rounds beat far more often than that, and would
+   * repeat every probe and open every window before a follower's disk can answer.
+   */
+  onHeartbeatReply(): boolean {
     this.isActive = true;
+    if (!this.mayResend) return false;
+    this.mayResend = false;
     this.isProbeSent = false;
     if (this.state === ProgressState.Replicate && this.isWindowFull) this.dropOldest();
+    return true;
   }
 
   private dropOldest(): void {

@@ -40,7 +40,7 @@ import {
 } from './replication.js';
 import {
   appendAsLeader,
-  broadcastHeartbeat,
+  beatInterval,
   handleEntriesRead,
   sendAppends,
   sendProbe,
@@ -183,7 +183,7 @@ export class Raft {
     state.transferElapsed += 1;
     if (state.transferElapsed >= ELECTION_TICKS_MIN) state.transferTarget = 0;
     state.heartbeatElapsed += 1;
-    if (state.heartbeatElapsed >= HEARTBEAT_TICKS) broadcastHeartbeat(state);
+    if (state.heartbeatElapsed >= HEARTBEAT_TICKS) beatInterval(state);
   }
 
   /**
@@ -360,8 +360,8 @@ export class Raft {
     const state = this.state;
     const progress = progressOf(state, message.from);
     if (progress === undefined) return;
-    progress.onHeartbeatReply();
-    if (progress.matchIndex < state.log.lastIndex) {
+    const mayResend = progress.onHeartbeatReply();
+    if (mayResend && progress.matchIndex < state.log.lastIndex) {
       if (progress.nextIndex <= state.log.lastIndex) sendAppends(state, progress);
       else sendProbe(state, progress);
     }

@@ -105,9 +105,17 @@ function offerSnapshot(state: RaftState, progress: Progress): void {
   progress.becomeSnapshot(state.log.baseIndex);
 }
 
-/** Leader: tells every follower that it still leads. */
-export function broadcastHeartbeat(state: RaftState): void {
+/** Leader: the heartbeat interval has passed. */
+export function beatInterval(state: RaftState): void {
   state.heartbeatElapsed = 0;
+  for (let i = 0; i < state.progress.length; i += 1) {
+    (state.progress[i] as Progress).mayResend = true;
+  }
+  broadcastHeartbeat(state);
+}
+
+/** Leader: tells every follower that it still leads, and asks it to confirm the newest round. */
+export function broadcastHeartbeat(state: RaftState): void {
   const rounds = state.readRounds;
   const newest = rounds[rounds.length - 1];
   for (let i = 0; i < state.progress.length; i += 1) {

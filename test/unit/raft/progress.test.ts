@@ -13,16 +13,20 @@ function replicating(matchIndex: number): Progress {
   return progress;
 }
 
-t.test('a probe goes out once, and again after an answer or a heartbeat', (t) => {
+t.test('a probe goes out once, and again after an answer or a heartbeat interval', (t) => {
   const progress = new Progress(2);
   progress.nextIndex = 10;
   t.notOk(progress.isPaused);
   progress.onSent(12, 3, 100);
   t.ok(progress.isPaused);
   t.equal(progress.nextIndex, 10, 'a probe does not move on by itself');
-  progress.onHeartbeatReply();
+  t.notOk(progress.onHeartbeatReply(), 'not within the interval');
+  t.ok(progress.isPaused);
+  progress.mayResend = true;
+  t.ok(progress.onHeartbeatReply());
   t.notOk(progress.isPaused);
   progress.onSent(12, 3, 100);
+  t.notOk(progress.onHeartbeatReply(), 'once an interval');
   t.ok(progress.onRefused(9, 5));
   t.notOk(progress.isPaused);
   t.equal(progress.nextIndex, 6);
@@ -112,6 +116,7 @@ t.test(
         last += 1;
         progress.onSent(last, 1, bytes);
       }
+      progress.mayResend = true;
       progress.onHeartbeatReply();
       t.notOk(progress.isPaused);
       progress.onSent(last + 1, 1, bytes);
@@ -119,7 +124,10 @@ t.test(
     }
     const half = replicating(0);
     half.onSent(1, 1, INFLIGHT_BYTES_MAX - 1);
-    for (let i = 0; i < 5; i += 1) half.onHeartbeatReply();
+    for (let i = 0; i < 5; i += 1) {
+      half.mayResend = true;
+      half.onHeartbeatReply();
+    }
     half.onSent(2, 1, 1);
     t.ok(half.isPaused, 'what is in flight still counts');
     t.end();
@@ -137,7 +145,8 @@ t.test('answers in any order and number: the match only rises, bytes never go be
           progress.onSent(progress.nextIndex, 1, 1 << 20);
         }
         progress.onMatched(Math.min(matched, progress.nextIndex - 1));
-        if (beat) progress.onHeartbeatReply();
+        progress.mayResend = beat;
+        progress.onHeartbeatReply();
         if (progress.matchIndex < match || progress.nextIndex <= progress.matchIndex) return false;
         match = progress.matchIndex;
       }
@@ -156,6 +165,7 @@ t.test('nothing is sent while entries are read, or a snapshot is installed', (t)
   progress.isReading = false;
   progress.becomeSnapshot(100);
   t.ok(progress.isPaused);
+  progress.mayResend = true;
   progress.onHeartbeatReply();
   t.ok(progress.isPaused);
   progress.becomeProbe();
