@@ -252,6 +252,27 @@ t.test('§5.2: a node votes for one candidate a term, first come first served', 
   t.end();
 });
 
+t.test('§5.2: term and vote are one record: neither is ever stored without the other', (t) => {
+  const raft = raftWith({ term: 3, votedFor: 1 });
+  const steps = [
+    // A later term without a vote, a vote in it, both at once, and the own candidacy.
+    [messageOf(MessageKind.Append, 2, 1, { term: 4 }), { term: 4, votedFor: 0 }],
+    [messageOf(MessageKind.Vote, 3, 1, { term: 5, context: 1 }), { term: 5, votedFor: 3 }],
+    [messageOf(MessageKind.Vote, 2, 1, { term: 6 }), { term: 6, votedFor: 2 }],
+    [messageOf(MessageKind.TimeoutNow, 2, 1, { term: 6 }), { term: 7, votedFor: 1 }],
+    [messageOf(MessageKind.VoteReply, 2, 1, { term: 8, reject: true }), { term: 8, votedFor: 0 }],
+  ] as const;
+  for (const [message, expected] of steps) {
+    raft.step(message);
+    t.strictSame(take(raft).hardState, expected);
+  }
+  raft.step(messageOf(MessageKind.Vote, 3, 1, { term: 8 }));
+  t.strictSame(take(raft).hardState, { term: 8, votedFor: 3 });
+  raft.step(messageOf(MessageKind.Vote, 3, 1, { term: 8 }));
+  t.equal(take(raft).hardState, null, 'and not when nothing changed');
+  t.end();
+});
+
 t.test('§5.2: a vote leaves only when it is on disk', (t) => {
   const raft = raftWith();
   raft.step(messageOf(MessageKind.Vote, 2, 1, { term: 1 }));
