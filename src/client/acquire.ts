@@ -84,14 +84,14 @@ class Acquisition implements PresenceWatcher {
   }
 
   async run(): Promise<Ownership> {
-    const onAbort = (): void => this.#abort();
-    this.#plan.signal?.addEventListener('abort', onAbort, { once: true });
+    const { aborts } = this.#parts.ambient;
+    const stopWatching = aborts.watch(this.#plan.signal, () => this.#abort());
     this.#presence?.watch(this);
     if (this.#plan.signal?.aborted === true) this.#abort();
     try {
       return await this.#believe(await this.#decided());
     } finally {
-      this.#plan.signal?.removeEventListener('abort', onAbort);
+      stopWatching();
       this.#presence?.unwatch(this);
     }
   }

@@ -4,6 +4,7 @@
  * Owns: the newest sample of cluster time and the list of holds to look at after a stall. Never:
  * module state; each client has its own. Used by: every stateful part of the client.
  */
+import { AbortWatch } from './abort-watch.js';
 import type { Clock, Timer } from './clock.js';
 import { Counters } from './counters.js';
 import type { Sample } from './deadline.js';
@@ -17,6 +18,7 @@ export interface Reviewable {
 
 export class Ambient {
   readonly counters = new Counters();
+  readonly aborts = new AbortWatch();
   readonly loopDelay: LoopDelay;
   readonly #holds = new Set<Reviewable>();
   readonly #timers = new Set<Timer>();

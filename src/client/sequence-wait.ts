@@ -34,10 +34,9 @@ function sessionOver(): HoldfastError {
 class SequenceWait implements PresenceWatcher {
   readonly result: Promise<number>;
   readonly #presence: Presence;
-  readonly #signal: AbortSignal | undefined;
   readonly #alarm: Alarm;
   readonly #onRoom: () => void;
-  readonly #onAbort: () => void;
+  readonly #stopWatching: () => void;
   readonly #reject: (error: HoldfastError) => void;
 
   constructor(parts: Parts, plan: AcquirePlan, presence: Presence, timeLeft: TimeLeft) {
@@ -45,12 +44,12 @@ class SequenceWait implements PresenceWatcher {
     this.result = promise;
     this.#reject = reject;
     this.#presence = presence;
-    this.#signal = plan.signal;
     this.#onRoom = () => {
       this.#stop();
       resolve(presence.sequences.take());
     };
-    this.#onAbort = () => this.#fail(ErrorCode.Cancelled, 'cancelled by its signal');
+    const onAbort = (): void => this.#fail(ErrorCode.Cancelled, 'cancelled by its signal');
+    this.#stopWatching = parts.ambient.aborts.watch(plan.signal, onAbort);
     const { clock } = parts.ambient;
     const waitMs = timeLeft.ms;
     const untilMs = clock.nowMs() + waitMs;
@@ -58,7 +57,6 @@ class SequenceWait implements PresenceWatcher {
     this.#alarm.wakeWithin(waitMs);
     presence.awaitRoom(this.#onRoom);
     presence.watch(this);
-    plan.signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
 
   onLost(): void {
@@ -81,7 +79,7 @@ class SequenceWait implements PresenceWatcher {
     this.#alarm.cancel();
     this.#presence.abandonRoom(this.#onRoom);
     this.#presence.unwatch(this);
-    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#stopWatching();
   }
 }
 

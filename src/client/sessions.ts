@@ -65,7 +65,7 @@ export class Sessions {
     if (this.#shared?.isLive === true) return this.#raise(this.#shared, ttlMs, timeLeft);
     this.#opening ??= this.#openShared(ttlMs);
     const { ambient, leader } = this.#parts;
-    const presence = await withinDeadline(ambient.clock, this.#opening, {
+    const presence = await withinDeadline(ambient, this.#opening, {
       what: 'the opening of a session',
       deadlineMs: timeLeft.ms,
       signal,

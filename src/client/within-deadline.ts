@@ -6,7 +6,7 @@
  * still want it. Used by: client.ts, for the opening of the shared session.
  */
 import { Alarm } from './alarm.js';
-import type { Clock } from './clock.js';
+import type { Ambient } from './ambient.js';
 import { ErrorCode, HoldfastError } from './errors.js';
 
 /** How long, and what to say when it was too long. */
@@ -25,11 +25,12 @@ export interface Patience {
  * CANCELLED when its signal fires; both without effect of the waiting call.
  */
 export function withinDeadline<Value>(
-  clock: Clock,
+  ambient: Ambient,
   promise: Promise<Value>,
   patience: Patience,
 ): Promise<Value> {
   const { what, deadlineMs, signal, codeAtDeadline } = patience;
+  const { clock, aborts } = ambient;
   return new Promise((resolve, reject) => {
     const untilMs = clock.nowMs() + deadlineMs;
     const alarm = new Alarm(clock, () => {
@@ -45,12 +46,12 @@ export function withinDeadline<Value>(
       stop();
       reject(new HoldfastError(ErrorCode.Cancelled, { message, cause: signal?.reason }));
     };
+    const stopWatching = aborts.watch(signal, onAbort);
     const stop = (): void => {
       alarm.cancel();
-      signal?.removeEventListener('abort', onAbort);
+      stopWatching();
     };
     promise.finally(stop).then(resolve, reject);
-    signal?.addEventListener('abort', onAbort, { once: true });
     alarm.wakeWithin(deadlineMs);
     if (signal?.aborted === true) onAbort();
   });

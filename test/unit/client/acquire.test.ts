@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import t from 'tap';
 import { HoldfastError } from '../../../src/client/errors.js';
 import type { Lease } from '../../../src/client/lease.js';
@@ -450,6 +451,32 @@ t.test('what a node says of the last attempt does not settle one that was lost',
   t.equal(error.outcome, 'unknown');
   await clock.advance(1_000);
   t.equal(cluster.live.length, 0, 'and what it may have done is undone');
+  await advanced(clock, client.close());
+});
+
+t.test('many acquires share one signal without a warning, and leave no listener', async (t) => {
+  const ground = await connected();
+  const { clock, cluster, client } = ground;
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  await heldByOther(ground, 'a');
+  const controller = new AbortController();
+  const { signal } = controller;
+  const acquires = Array.from({ length: 50 }, () =>
+    rejected(client.acquire('a', { waitMs: 60_000, signal }), 'CANCELLED'),
+  );
+  await clock.advance(10);
+  t.equal(cluster.waits.length, 50);
+  t.equal(getEventListeners(signal, 'abort').length, 1);
+  controller.abort();
+  await advanced(clock, Promise.all(acquires));
+  t.equal(getEventListeners(signal, 'abort').length, 0);
+  t.same(warnings, []);
+  process.off('warning', onWarning);
+  const other = new AbortController();
+  await advanced(clock, client.acquire('b', { signal: other.signal }));
+  t.equal(getEventListeners(other.signal, 'abort').length, 0, 'nor after a grant');
   await advanced(clock, client.close());
 });
 
