@@ -2,8 +2,8 @@
  * Every bound of Holdfast, with its unit in its name, in one place.
  *
  * Owns: the constants of this build and the relations between them, asserted when the module is
- * loaded. Never: anything that `apply` consults. What decides an outcome is replicated (see
- * core/locks/settings.ts); this file only supplies the values that a founding entry copies.
+ * loaded. What decides an outcome is replicated (core/locks/settings.ts); of this file `apply` sees
+ * only the sizes that operation version 1 may have, which change with the version alone.
  * Read by: every other file.
  */
 
@@ -59,17 +59,28 @@ export const BATCH_GAP_US_MAX = 4_000;
 
 /** Client connections a node accepts. Full: the new one is closed with OVERLOADED. */
 export const CONNECTIONS_MAX = 10_000;
-/** Requests unanswered on one connection. Full: stop reading that connection. */
+/** Requests undecided on one connection. Full: stop reading that connection. */
 export const CONNECTION_REQUESTS_MAX = 16_384;
 /** Bytes of unsent replies on one connection. Past it: stop reading; past twice it: close. */
 export const CONNECTION_OUT_BYTES_MAX = 8 << 20;
+/** Queued acquires whose results one connection is owed. Full: LIMIT `waits`. */
+export const CONNECTION_WAITS_MAX = 16_384;
 /** Requests waiting for a decision over all connections of a node. Full: OVERLOADED. */
 export const PENDING_REQUESTS_MAX = 65_536;
+/** Room above that bound for what ends or keeps a lease: refused last. */
+export const PENDING_RESERVE = 16_384;
 /** Reads waiting for their read point on one node. Full: OVERLOADED. */
 export const PENDING_READS_MAX = 16_384;
+/** Names that a list looks at for one page, and what each counts for in the turn's budget. */
+export const LIST_VISITS_MAX = 10_000;
+export const LIST_VISIT_BYTES = 64;
 /** Bytes of read answers that one turn encodes, and what each answer counts for at least. */
 export const READ_BYTES_PER_TURN = 512 * 1_024;
 export const READ_BYTES_LEAST = 4_096;
+/** Read rounds of one node that are not confirmed. Full: reads gather for the next one. */
+export const READ_ROUNDS_MAX = 64;
+/** Rounds that a leader tracks for all nodes. Full: a further one is aborted. */
+export const LEADER_READ_ROUNDS_MAX = 1_024;
 /** A read round unanswered for this long is asked again: its message may be lost. */
 export const READ_ROUND_MS_MAX = 250;
 /** Waiters that a get shows. */

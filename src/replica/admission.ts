@@ -17,7 +17,9 @@ import {
   BATCH_BYTES_MAX,
   BATCH_OPERATIONS_MAX,
   CONNECTION_REQUESTS_MAX,
+  CONNECTION_WAITS_MAX,
   PENDING_REQUESTS_MAX,
+  PENDING_RESERVE,
 } from '../limits.js';
 import { ErrorCode } from '../wire/errors.js';
 import { faultCode, faultField } from '../wire/fault.js';
@@ -32,6 +34,8 @@ import { isServing, type ReplicaState } from './state.js';
 const RETRY_SOON_MS = 20;
 const RETRY_OVERLOADED_MS = 50;
 const US_PER_MS = 1_000;
+/** How far past its bounds a batch may grow by renewals and releases while the log is behind. */
+const BATCH_RESERVE_SHARE = 1.5;
 
 /** Takes one frame's body. False: the connection broke the protocol and is to be closed. */
 export function admitFrame(
@@ -102,10 +106,8 @@ function admitOperation(
     return;
   }
   if (!isAllowed(state, connection, correlation)) return;
-  const { writer, open, pending } = state;
-  const waiting = pending.operations + open.count;
-  const isBatchFull = writer.count >= BATCH_OPERATIONS_MAX || writer.length >= BATCH_BYTES_MAX;
-  if (waiting >= PENDING_REQUESTS_MAX || (isBatchFull && isLogBehind(state))) {
+  const { writer, open } = state;
+  if (isOverloaded(state)) {
     replyRefusal(state, connection, correlation, ErrorCode.Overloaded, null, RETRY_OVERLOADED_MS);
     return;
   }
@@ -118,6 +120,23 @@ function admitOperation(
   );
   open.add(connection, correlation, nowUs + frame.deadlineMs * US_PER_MS);
   closeIfFull(state);
+}
+
+/** True when there is no room; what keeps or ends a lease finds room last (SPEC: refused last). */
+function isOverloaded(state: ReplicaState): boolean {
+  const { writer, open, pending, command } = state;
+  const { kind } = command;
+  const isKeeping =
+    kind === CommandKind.Renew ||
+    kind === CommandKind.SessionRenew ||
+    kind === CommandKind.Release ||
+    kind === CommandKind.Cancel;
+  const reserve = isKeeping ? PENDING_RESERVE : 0;
+  if (pending.operations + open.count >= PENDING_REQUESTS_MAX + reserve) return true;
+  const share = isKeeping ? BATCH_RESERVE_SHARE : 1;
+  const isBatchFull =
+    writer.count >= BATCH_OPERATIONS_MAX * share || writer.length >= BATCH_BYTES_MAX * share;
+  return isBatchFull && isLogBehind(state);
 }
 
 /** A node that cannot take operations says why, and who can. */
@@ -142,6 +161,10 @@ function isAllowed(state: ReplicaState, connection: Connection, correlation: num
       return false;
     case CommandKind.SessionTakeOver:
       replyRefusal(state, connection, correlation, OutcomeCode.BadRequest, null, -1, 'command');
+      return false;
+    case CommandKind.Acquire:
+      if (command.waitMs <= 0 || connection.waiting < CONNECTION_WAITS_MAX) break;
+      replyRefusal(state, connection, correlation, OutcomeCode.Limit, null, -1, 'waits');
       return false;
     default:
   }

@@ -11,9 +11,10 @@ import { OutcomeCode } from '../core/locks/outcome.js';
 import type { Entry } from '../core/raft/message.js';
 import { APPEND_BYTES_MAX, APPLY_OPERATIONS_MAX } from '../limits.js';
 import { decodeOperation } from '../wire/operation.js';
+import type { Listener } from './attachments.js';
 import type { Connection } from './connection.js';
 import type { PendingBatch } from './pending.js';
-import { replyNotLeader, replyOutcome } from './replies.js';
+import { replyCompletion, replyNotLeader, replyOutcome } from './replies.js';
 import { APPLY_READ, type ReplicaState } from './state.js';
 
 /** Applies what is committed and in memory, a bounded number of operations a turn. */
@@ -99,7 +100,9 @@ function applyOperation(
   if (connection === null || connection.closed) return;
   const correlation = callers.correlations[position] as number;
   if (outcome.code === OutcomeCode.Queued) {
-    state.attachments.listen(outcome.revision, connection, correlation);
+    const isImplicit = !command.hasSession;
+    state.attachments.listen(outcome.revision, connection, correlation, isImplicit);
+    connection.waiting += 1;
   } else if (command.kind === CommandKind.SessionOpen && outcome.code === OutcomeCode.Ok) {
     attachOpened(state, connection);
   }
@@ -114,19 +117,27 @@ function attachOpened(state: ReplicaState, connection: Connection): void {
   attachments.attach(slot, machine.sessionNumberAt(slot), connection);
 }
 
-/** The callers of this very entry; those of a lost entry at or before it are told so. */
+/**
+ * The callers of this very entry. Every other batch at or below its index was cut out of the log:
+ * what is applied there is another's, so it can never commit, and its callers are told so (I5).
+ */
 function takeCallers(state: ReplicaState, entry: Entry): PendingBatch | null {
-  let batch = state.pending.shift(entry.index);
+  let own: PendingBatch | null = null;
+  let batch = state.pending.takeUpTo(entry.index);
   while (batch !== null) {
-    if (batch.index === entry.index && batch.term === entry.term) return batch;
+    if (batch.index === entry.index && batch.term === entry.term) {
+      own = batch;
+      batch = state.pending.takeUpTo(entry.index);
+      continue;
+    }
     for (let i = 0; i < batch.count; i += 1) {
       const connection = batch.connections[i] as Connection | null;
       if (connection !== null) replyNotLeader(state, connection, batch.correlations[i] as number);
     }
     state.pending.give(batch);
-    batch = state.pending.shift(entry.index);
+    batch = state.pending.takeUpTo(entry.index);
   }
-  return null;
+  return own;
 }
 
 /** Waits that ended: their callers hear the final result. Returns how many have been told. */
@@ -136,8 +147,10 @@ function tellCompletions(state: ReplicaState, from: number): number {
     const completion = completions.at(i);
     const listeners = state.attachments.takeListeners(completion.place);
     if (listeners === undefined) continue;
-    for (const { connection, correlation } of listeners) {
-      replyOutcome(state, connection, correlation, completion.outcome);
+    for (let j = 0; j < listeners.length; j += 1) {
+      const listener = listeners[j] as Listener;
+      listener.connection.waiting -= 1;
+      replyCompletion(state, listener.connection, listener.correlation, completion.outcome);
     }
   }
   return completions.count;

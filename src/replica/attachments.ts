@@ -16,6 +16,8 @@ interface Attachment {
 export interface Listener {
   readonly connection: Connection;
   readonly correlation: number;
+  /** The wait has no session but the one that this node keeps alive. */
+  readonly isImplicit: boolean;
 }
 
 export class Attachments {
@@ -43,10 +45,11 @@ export class Attachments {
   }
 
   /** `connection` is owed the final result of the wait at `place`. */
-  listen(place: number, connection: Connection, correlation: number): void {
+  listen(place: number, connection: Connection, correlation: number, isImplicit: boolean): void {
+    const listener = { connection, correlation, isImplicit };
     const listeners = this.byPlace.get(place);
-    if (listeners === undefined) this.byPlace.set(place, [{ connection, correlation }]);
-    else listeners.push({ connection, correlation });
+    if (listeners === undefined) this.byPlace.set(place, [listener]);
+    else listeners.push(listener);
   }
 
   /** Removes and returns those who are owed the result of `place`. */
@@ -56,12 +59,13 @@ export class Attachments {
     return listeners;
   }
 
-  /** Places that an open connection still listens to; those of closed ones are dropped. */
-  openPlaces(): number[] {
+  /** Implicit waits that an open connection listens to; the places of closed ones are dropped. */
+  implicitPlaces(): number[] {
     const places: number[] = [];
     for (const [place, listeners] of this.byPlace) {
-      if (listeners.some((listener) => !listener.connection.closed)) places.push(place);
-      else this.byPlace.delete(place);
+      const open = listeners.find((listener) => !listener.connection.closed);
+      if (open === undefined) this.byPlace.delete(place);
+      else if (open.isImplicit) places.push(place);
     }
     return places;
   }

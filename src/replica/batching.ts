@@ -1,11 +1,12 @@
 /**
  * Closing the open batch: one entry = one batch = one proposal.
  *
- * Owns: when a batch is closed, its stamp and its random bits, and its callers until they are
- * known by (index, term). Never: a disk or a socket. Called by: admission (full), turn (due).
+ * Owns: when a batch is closed, its stamp and its random bits, its callers until they are known by
+ * (index, term), and the refusal of what is not proposed. Never: a disk or a socket. Called by: admission (full), turn (due).
  */
 
 import { assert } from '../collections/assert.js';
+import { OutcomeCode } from '../core/locks/outcome.js';
 import { EntryKind } from '../core/raft/message.js';
 import {
   BATCH_BYTES_MAX,
@@ -14,6 +15,9 @@ import {
   LOG_APPENDS_PAUSE,
   PULSE_MS,
 } from '../limits.js';
+import { ErrorCode } from '../wire/errors.js';
+import type { Connection } from './connection.js';
+import { replyNotLeader, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
 
 const US_PER_MS = 1_000;
@@ -22,7 +26,8 @@ const PULSE_EARLY_MS = 20;
 
 /** True when so much waits for a majority, or for this node's disk, that no more is proposed. */
 export function isLogBehind(state: ReplicaState): boolean {
-  return state.pending.count >= BATCHES_IN_FLIGHT_MAX || isDiskBehind(state);
+  const inFlight = state.pending.countOfTerm(state.raft.term);
+  return inFlight >= BATCHES_IN_FLIGHT_MAX || isDiskBehind(state);
 }
 
 /** True when the own disk has so many appends to do that it is given no more entries. */
@@ -54,6 +59,36 @@ export function closeWhenDue(state: ReplicaState): void {
   else closeBatch(state, nowUs);
 }
 
+/** Takes out of the open batch whose deadline is over: it was not proposed, nothing happened. */
+export function refuseOverdue(state: ReplicaState, nowUs: number): void {
+  const { open, writer } = state;
+  if (open.earliestUs > nowUs) return;
+  for (let i = 0; i < open.count; i += 1) {
+    const connection = open.connections[i] as Connection | null;
+    if (connection === null || (open.deadlinesUs[i] as number) > nowUs) continue;
+    replyRefusal(state, connection, open.correlations[i] as number, OutcomeCode.DeadlinePassed);
+  }
+  writer.retain((position) => (open.deadlinesUs[position] as number) > nowUs);
+  open.dropOverdue(nowUs);
+}
+
+/** This node leads no more: its open batch was never proposed, its callers may try elsewhere. */
+export function refuseOpenBatch(state: ReplicaState): void {
+  const { open, writer, raft } = state;
+  for (let i = 0; i < open.count; i += 1) {
+    const connection = open.connections[i] as Connection | null;
+    if (connection === null) continue;
+    const correlation = open.correlations[i] as number;
+    if (raft.leaderId !== 0 && raft.leaderId !== raft.nodeId) {
+      replyNotLeader(state, connection, correlation);
+    } else {
+      replyRefusal(state, connection, correlation, ErrorCode.NoQuorum);
+    }
+  }
+  open.clear();
+  writer.open();
+}
+
 /** An idle leader lets cluster time pass while anything waits for it (SPEC I8). */
 function isPulseDue(state: ReplicaState): boolean {
   const idleUs = state.nowUs - state.lastProposedUs;
@@ -61,6 +96,7 @@ function isPulseDue(state: ReplicaState): boolean {
 }
 
 function closeBatch(state: ReplicaState, nowUs: number): void {
+  refuseOverdue(state, nowUs);
   state.pacer.onClosed(nowUs, state.open.count);
   propose(state, EntryKind.Batch);
 }

@@ -16,8 +16,10 @@ export class Connection {
   greeted = false;
   /** True while the connection is in the replica's list of those to flush this turn. */
   dirty = false;
-  /** Requests received and not finally answered. */
+  /** Requests received and not decided. */
   unanswered = 0;
+  /** Queued acquires whose final result this connection is owed. */
+  waiting = 0;
   readingPaused = false;
   closed = false;
 

@@ -4,6 +4,7 @@
  * Owns: which read is at which stage. All reads that arrive in one turn share one round. Never: an
  * answer; reads.ts gives those. Used by: queries (adds), turn, reads, upkeep (deadlines).
  */
+import { READ_ROUNDS_MAX } from '../limits.js';
 import type { Query } from '../wire/query.js';
 import type { Connection } from './connection.js';
 
@@ -41,6 +42,11 @@ export class PendingReads {
     for (const batch of this.rounds.values()) count += batch.reads.length;
     for (const batch of this.confirmed) count += batch.reads.length;
     return count;
+  }
+
+  /** True when as many rounds are out as may be: reads go on gathering. */
+  get isFull(): boolean {
+    return this.rounds.size >= READ_ROUNDS_MAX;
   }
 
   /** Puts the gathered reads into a new round and returns its context. */
@@ -119,20 +125,30 @@ export class PendingReads {
     this.early.push(read);
   }
 
-  /** Removes and returns the reads whose deadline is over. */
-  takeOverdue(nowUs: number): PendingRead[] {
+  /** Removes and returns the reads that got no read point by their deadline. */
+  takeUnconfirmed(nowUs: number): PendingRead[] {
     const overdue: PendingRead[] = [];
-    const keep = (read: PendingRead): boolean => {
-      if (read.deadlineUs > nowUs && !read.connection.closed) return true;
-      overdue.push(read);
-      return false;
-    };
-    this.gathered = this.gathered.filter(keep);
-    this.early = this.early.filter(keep);
-    this.ready = this.ready.slice(this.readyHead).filter(keep);
-    this.readyHead = 0;
-    for (const batch of this.rounds.values()) batch.reads = batch.reads.filter(keep);
-    for (const batch of this.confirmed) batch.reads = batch.reads.filter(keep);
+    this.gathered = sift(this.gathered, nowUs, overdue);
+    for (const batch of this.rounds.values()) batch.reads = sift(batch.reads, nowUs, overdue);
     return overdue;
   }
+
+  /** Removes and returns the reads that had a read point and were not answered in time. */
+  takeLate(nowUs: number): PendingRead[] {
+    const overdue: PendingRead[] = [];
+    this.early = sift(this.early, nowUs, overdue);
+    this.ready = sift(this.ready.slice(this.readyHead), nowUs, overdue);
+    this.readyHead = 0;
+    for (const batch of this.confirmed) batch.reads = sift(batch.reads, nowUs, overdue);
+    return overdue;
+  }
+}
+
+/** The reads that go on; those whose time or connection is over are added to `overdue`. */
+function sift(reads: readonly PendingRead[], nowUs: number, overdue: PendingRead[]): PendingRead[] {
+  return reads.filter((read) => {
+    if (read.deadlineUs > nowUs && !read.connection.closed) return true;
+    overdue.push(read);
+    return false;
+  });
 }

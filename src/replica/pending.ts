@@ -30,6 +30,24 @@ export class PendingBatch {
     if (deadlineUs < this.earliestUs) this.earliestUs = deadlineUs;
   }
 
+  /** Removes the callers whose deadline is not after `nowUs`. */
+  dropOverdue(nowUs: number): void {
+    let kept = 0;
+    this.earliestUs = Number.POSITIVE_INFINITY;
+    for (let i = 0; i < this.count; i += 1) {
+      const deadlineUs = this.deadlinesUs[i] as number;
+      if (deadlineUs <= nowUs) continue;
+      this.connections[kept] = this.connections[i] as Connection | null;
+      this.correlations[kept] = this.correlations[i] as number;
+      this.deadlinesUs[kept] = deadlineUs;
+      this.earliestUs = Math.min(this.earliestUs, deadlineUs);
+      kept += 1;
+    }
+    this.connections.length = kept;
+    this.correlations.length = kept;
+    this.deadlinesUs.length = kept;
+  }
+
   clear(): void {
     this.index = 0;
     this.term = 0;
@@ -40,7 +58,10 @@ export class PendingBatch {
   }
 }
 
-/** Proposed batches by rising index, and a store of used ones. */
+/**
+ * Proposed batches in the order of their proposal, and a store of used ones. Their indices need not
+ * rise: a node that lost and won leadership proposes below what its earlier term had proposed.
+ */
 export class PendingBatches {
   private readonly proposed: PendingBatch[] = [];
   private readonly free: PendingBatch[] = [];
@@ -67,16 +88,32 @@ export class PendingBatches {
     this.operations += batch.count;
   }
 
-  /** Removes and returns the batches that were proposed at or below `index`. */
-  shift(index: number): PendingBatch | null {
-    const first = this.proposed[0];
-    if (first === undefined || first.index > index) return null;
-    this.proposed.shift();
-    this.operations -= first.count;
-    return first;
+  /** Batches of `term` that are not resolved; those of earlier terms hold nobody up. */
+  countOfTerm(term: number): number {
+    let count = 0;
+    for (let i = 0; i < this.proposed.length; i += 1) {
+      if ((this.proposed[i] as PendingBatch).term === term) count += 1;
+    }
+    return count;
+  }
+
+  /** Removes and returns a batch that was proposed at or below `index`; null when there is none. */
+  takeUpTo(index: number): PendingBatch | null {
+    for (let i = 0; i < this.proposed.length; i += 1) {
+      const batch = this.proposed[i] as PendingBatch;
+      if (batch.index > index) continue;
+      this.removeAt(i);
+      return batch;
+    }
+    return null;
   }
 
   at(position: number): PendingBatch {
     return this.proposed[position] as PendingBatch;
+  }
+
+  removeAt(position: number): void {
+    this.operations -= this.at(position).count;
+    this.proposed.splice(position, 1);
   }
 }

@@ -11,6 +11,8 @@ import type { LookupState } from '../core/locks/readings.js';
 import {
   CONNECTION_OUT_BYTES_MAX,
   GET_WAITERS_MAX,
+  LIST_VISIT_BYTES,
+  LIST_VISITS_MAX,
   READ_BYTES_LEAST,
   READ_BYTES_PER_TURN,
 } from '../limits.js';
@@ -36,7 +38,7 @@ const RETRY_MS = 1_000;
 /** Gives the gathered reads a round, when there is a leader to confirm it. */
 export function beginReadRound(state: ReplicaState): void {
   const { reads, raft } = state;
-  if (reads.gathered.length === 0 || raft.leaderId === 0) return;
+  if (reads.gathered.length === 0 || reads.isFull || raft.leaderId === 0) return;
   state.counters.read_rounds += 1;
   raft.readIndex(reads.begin(state.nowUs));
 }
@@ -65,22 +67,20 @@ function answerBounded(state: ReplicaState, read: PendingRead): number {
   if (before + connection.transport.backlogBytes > CONNECTION_OUT_BYTES_MAX) {
     const message = 'read the replies first';
     replyRefusal(state, connection, correlation, ErrorCode.Overloaded, message, RETRY_MS);
-  } else {
-    answerRead(state, read);
+    return 0;
   }
+  state.counters.reads += 1;
+  if (read.query.kind === CommandKind.List) return answerList(state, read);
+  answerRead(state, read);
   return connection.out.length - before;
 }
 
 /** Answers one read from the applied state, or postpones it until its revision has come. */
 function answerRead(state: ReplicaState, read: PendingRead): void {
-  state.counters.reads += 1;
   switch (read.query.kind) {
     case CommandKind.Get:
       if (read.query.atLeastRevision > state.machine.revision) state.reads.postpone(read);
       else answerGet(state, read);
-      return;
-    case CommandKind.List:
-      answerList(state, read);
       return;
     case CommandKind.Lookup:
       answerLookup(state, read);
@@ -133,12 +133,14 @@ function answerGet(state: ReplicaState, read: PendingRead): void {
   finishReply(state, connection);
 }
 
-function answerList(state: ReplicaState, read: PendingRead): void {
+/** Returns what the visited names cost, in the currency of the turn's budget. */
+function answerList(state: ReplicaState, read: PendingRead): number {
   const { connection, correlation, query } = read;
-  const { locks, more } = state.machine.list(query.name, query.cursor, query.limit);
+  const page = state.machine.list(query.name, query.cursor, query.limit, LIST_VISITS_MAX);
   const point = readPoint(state, query.stale);
-  encodeLockPage(connection.beginItem(), correlation, locks, more, point);
+  encodeLockPage(connection.beginItem(), correlation, page.locks, page.cursor, point);
   finishReply(state, connection);
+  return page.visits * LIST_VISIT_BYTES;
 }
 
 function answerLookup(state: ReplicaState, read: PendingRead): void {

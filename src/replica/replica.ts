@@ -14,7 +14,7 @@ import type { LogEvents } from './ports.js';
 import { APPLY_READ, isServing, type ReplicaOptions, ReplicaState } from './state.js';
 import { readStatus } from './status.js';
 import { onLogDurable, runTurn } from './turn.js';
-import { onTick } from './upkeep.js';
+import { handOver, onTick } from './upkeep.js';
 
 export class Replica implements LogEvents {
   private readonly state: ReplicaState;
@@ -108,17 +108,7 @@ export class Replica implements LogEvents {
   beginShutdown(): void {
     const { state } = this;
     state.isShuttingDown = true;
-    const { raft } = state;
-    if (raft.leaderId === raft.nodeId) {
-      let target = 0;
-      let best = -1;
-      raft.forEachProgress((nodeId, matchIndex, _nextIndex, isActive) => {
-        if (!isActive || matchIndex <= best || !raft.members.voters.includes(nodeId)) return;
-        target = nodeId;
-        best = matchIndex;
-      });
-      if (target !== 0) raft.transfer(target);
-    }
+    handOver(state);
     state.options.turn.soon();
   }
 }

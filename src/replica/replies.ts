@@ -4,7 +4,7 @@
  * Owns: the list of dirty connections and the count of unanswered requests. Never: what an answer
  * says. Used by: admission, apply, reads, upkeep.
  */
-import { type Outcome, OutcomeCode } from '../core/locks/outcome.js';
+import type { Outcome } from '../core/locks/outcome.js';
 import { CONNECTION_REQUESTS_MAX } from '../limits.js';
 import { encodeNotLeader, encodeOutcome, encodeRefusal } from '../wire/reply.js';
 import type { Connection } from './connection.js';
@@ -27,7 +27,7 @@ export function onAnswered(state: ReplicaState, connection: Connection): void {
   }
 }
 
-/** Sends what the machine decided; Queued is not final. */
+/** Sends what the machine decided. A queued acquire is decided too: its wait is counted apart. */
 export function replyOutcome(
   state: ReplicaState,
   connection: Connection,
@@ -38,7 +38,21 @@ export function replyOutcome(
   encodeOutcome(connection.beginItem(), correlation, outcome);
   connection.endItem();
   markDirty(state, connection);
-  if (outcome.code !== OutcomeCode.Queued) onAnswered(state, connection);
+  onAnswered(state, connection);
+}
+
+/** Sends the final result of a wait whose acquire was answered Queued before. */
+export function replyCompletion(
+  state: ReplicaState,
+  connection: Connection,
+  correlation: number,
+  outcome: Outcome,
+): void {
+  if (connection.closed) return;
+  encodeOutcome(connection.beginItem(), correlation, outcome);
+  connection.endItem();
+  markDirty(state, connection);
+  state.counters.replies += 1;
 }
 
 /** Sends a refusal that this node decided; final. */

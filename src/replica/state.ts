@@ -37,7 +37,7 @@ export interface ReplicaOptions {
   readonly members: readonly MemberOptions[];
   readonly settings: Settings;
   readonly featureLevel: number;
-  /** Seed of the election time-outs. */
+  /** Seed of election time-outs and read numbers: another one at each start (see raft.ts). */
   readonly seed: number;
   readonly log: LogPort;
   readonly logState: LogState;

@@ -10,11 +10,10 @@ import type { Message } from '../core/raft/message.js';
 import { APPEND_BYTES_MAX, LOG_WINDOW_BYTES, LOG_WINDOW_ENTRIES } from '../limits.js';
 import { stampOf } from '../wire/entry.js';
 import { applyCommitted } from './apply.js';
-import { closeWhenDue } from './batching.js';
+import { closeWhenDue, refuseOpenBatch } from './batching.js';
 import { answerReads, beginReadRound } from './reads.js';
 import { flushConnections, replyNotLeader } from './replies.js';
 import type { HeldMessages, ReplicaState } from './state.js';
-import { refuseOpenBatch } from './upkeep.js';
 
 /** Runs one turn at `nowUs`. */
 export function runTurn(state: ReplicaState): void {

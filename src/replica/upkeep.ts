@@ -2,9 +2,10 @@
  * What passing time asks of a replica: ticks, deadlines of callers, keep-alives of waits.
  *
  * Owns: the work of a tick. Never: ends a lease; only an entry's stamp does (invariant I8).
- * Called by: replica.ts every TICK_MS, turn.ts on a step-down.
+ * Called by: replica.ts every TICK_MS.
  */
 import { CommandKind, OPERATION_VERSION, PRINCIPAL_CLUSTER } from '../core/locks/command.js';
+import { OutcomeCode } from '../core/locks/outcome.js';
 import {
   HEARTBEAT_TICKS,
   KEEP_WAITS_MS,
@@ -15,10 +16,10 @@ import {
 import { ErrorCode } from '../wire/errors.js';
 import { writeValue } from '../wire/msgpack-writer.js';
 import { OutBuffer } from '../wire/out-buffer.js';
-import { closeIfFull } from './batching.js';
+import { closeIfFull, isLogBehind, refuseOverdue } from './batching.js';
 import type { Connection } from './connection.js';
 import type { PendingBatch } from './pending.js';
-import { replyNotLeader, replyRefusal } from './replies.js';
+import { replyRefusal } from './replies.js';
 import { isServing, type ReplicaState } from './state.js';
 
 const US_PER_MS = 1_000;
@@ -35,15 +36,18 @@ export function onTick(state: ReplicaState, nowUs: number): void {
   expireCallers(state, nowUs);
   expireReads(state, nowUs);
   keepWaits(state, nowUs);
+  if (state.isShuttingDown) handOver(state);
 }
 
 /** Callers whose deadline is over: UNKNOWN_OUTCOME if their entry was proposed, else none. */
 function expireCallers(state: ReplicaState, nowUs: number): void {
-  if (state.open.earliestUs <= nowUs) refuseOpenBatch(state);
+  refuseOverdue(state, nowUs);
   const { pending } = state;
-  for (let i = 0; i < pending.count; i += 1) {
+  for (let i = pending.count - 1; i >= 0; i -= 1) {
     const batch = pending.at(i);
-    if (batch.earliestUs <= nowUs) expireBatch(state, batch, nowUs);
+    if (batch.earliestUs > nowUs) continue;
+    expireBatch(state, batch, nowUs);
+    if (batch.earliestUs === Number.POSITIVE_INFINITY) pending.removeAt(i);
   }
 }
 
@@ -64,37 +68,24 @@ function expireBatch(state: ReplicaState, batch: PendingBatch, nowUs: number): v
   }
 }
 
-/** The open batch was never proposed: its callers may try elsewhere, nothing has happened. */
-export function refuseOpenBatch(state: ReplicaState): void {
-  const { open, writer, raft } = state;
-  for (let i = 0; i < open.count; i += 1) {
-    const connection = open.connections[i] as Connection | null;
-    if (connection === null) continue;
-    const correlation = open.correlations[i] as number;
-    if (raft.leaderId !== 0 && raft.leaderId !== raft.nodeId) {
-      replyNotLeader(state, connection, correlation);
-    } else {
-      replyRefusal(state, connection, correlation, ErrorCode.NoQuorum);
-    }
-  }
-  open.clear();
-  writer.open();
-}
-
 function expireReads(state: ReplicaState, nowUs: number): void {
   const { reads } = state;
   if (reads.count === 0) return;
   reads.abortOlder(nowUs - READ_ROUND_MS_MAX * US_PER_MS);
-  for (const read of reads.takeOverdue(nowUs)) {
+  for (const read of reads.takeUnconfirmed(nowUs)) {
     replyRefusal(state, read.connection, read.correlation, ErrorCode.NoQuorum);
+  }
+  for (const read of reads.takeLate(nowUs)) {
+    replyRefusal(state, read.connection, read.correlation, OutcomeCode.DeadlinePassed);
   }
 }
 
 /** Renews the implicit sessions of the callers that this node still holds (I7). */
 function keepWaits(state: ReplicaState, nowUs: number): void {
-  if (!isServing(state) || nowUs - state.lastKeptUs < KEEP_WAITS_MS * US_PER_MS) return;
+  if (!isServing(state) || isLogBehind(state)) return;
+  if (nowUs - state.lastKeptUs < KEEP_WAITS_MS * US_PER_MS) return;
   state.lastKeptUs = nowUs;
-  const places = state.attachments.openPlaces();
+  const places = state.attachments.implicitPlaces();
   for (let i = 0; i < places.length; i += KEEP_WAITS_PLACES_MAX) {
     const out = new OutBuffer();
     const some = places.slice(i, i + KEEP_WAITS_PLACES_MAX);
@@ -103,4 +94,18 @@ function keepWaits(state: ReplicaState, nowUs: number): void {
     state.open.add(null, 0, Number.POSITIVE_INFINITY);
     closeIfFull(state);
   }
+}
+
+/** A node that leaves gives leadership to the most advanced voter, again until it is taken. */
+export function handOver(state: ReplicaState): void {
+  const { raft } = state;
+  if (raft.leaderId !== raft.nodeId || raft.isTransferring) return;
+  let target = 0;
+  let best = -1;
+  raft.forEachProgress((nodeId, matchIndex) => {
+    if (matchIndex <= best || !raft.members.voters.includes(nodeId)) return;
+    target = nodeId;
+    best = matchIndex;
+  });
+  if (target !== 0) raft.transfer(target);
 }

@@ -69,6 +69,25 @@ export class EntryWriter {
     return entry;
   }
 
+  /** Keeps the operations for whose position `keep` says true; off the hot path. */
+  retain(keep: (position: number) => boolean): void {
+    const { bytes } = this;
+    let from = ENTRY_HEADER_BYTES;
+    let to = ENTRY_HEADER_BYTES;
+    let kept = 0;
+    for (let position = 0; position < this.count; position += 1) {
+      const next = from + OPERATION_PREFIX_BYTES + u32At(bytes, from + 8);
+      if (keep(position)) {
+        bytes.copyWithin(to, from, next);
+        to += next - from;
+        kept += 1;
+      }
+      from = next;
+    }
+    this.count = kept;
+    this.length = to;
+  }
+
   private reserve(count: number): void {
     const needed = this.length + count;
     if (needed <= this.bytes.length) return;

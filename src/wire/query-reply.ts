@@ -134,17 +134,17 @@ function pointFields(point: ReadPoint): PackValue[] {
   return [point.revision, point.appliedIndex, point.ageMs < 0 ? null : point.ageMs];
 }
 
-/** locks, next_cursor|nil, revision, applied_index, age_ms|nil. `more`: a further page exists. */
+/** locks, next_cursor|nil, revision, applied_index, age_ms|nil. `cursor`: null on the last page. */
 export function encodeLockPage(
   out: OutBuffer,
   correlation: number,
   locks: readonly LockReading[],
-  more: boolean,
+  cursor: Uint8Array | null,
   point: ReadPoint,
 ): void {
   const rows = locks.map(lockRow);
-  const cursor = more ? (rows.at(-1)?.[0] ?? null) : null;
-  const fields = [rows, cursor, ...pointFields(point)];
+  const next = cursor === null ? null : TEXT_DECODER.decode(cursor);
+  const fields = [rows, next, ...pointFields(point)];
   encodeFields(out, correlation, OutcomeCode.Ok, point.clusterTime, fields);
 }
 

@@ -28,9 +28,10 @@ function firstDifference(before: string, after: string): string {
 }
 
 t.test('the digest changes exactly when the state does', async (t) => {
+  const runs = runsOr(RUNS_SMOKE);
   let changes = 0;
   let stays = 0;
-  checkLogs(t, runsOr(RUNS_SMOKE), ENTRIES_MAX, (log) => {
+  checkLogs(t, runs, ENTRIES_MAX, (log) => {
     const comparison = new Comparison(log);
     let snapshot = snapshotOf(comparison.naive);
     let digest = comparison.production.digest();
@@ -49,8 +50,8 @@ t.test('the digest changes exactly when the state does', async (t) => {
       digest = nextDigest;
     }
   });
-  t.ok(changes > 1_000, `${changes} entries changed the state`);
-  t.ok(stays > 100, `${stays} entries did not`);
+  t.ok(changes > 5 * runs, `${changes} entries changed the state`);
+  t.ok(stays > runs, `${stays} entries did not`);
 });
 
 t.test('the same log gives the same digest, asked for at every entry or at the end', async (t) => {

@@ -41,7 +41,8 @@ export interface LeaseRecord {
   ttlMs: number;
   floor: number;
   ownRenewal: number;
-  metadata: string;
+  /** Absent is not empty. */
+  metadata: string | undefined;
 }
 
 export interface WaitRecord {
@@ -53,7 +54,7 @@ export interface WaitRecord {
   readonly queued: number;
   readonly waitMs: number;
   readonly ttlMs: number;
-  readonly metadata: string;
+  readonly metadata: string | undefined;
   readonly request: RequestRecord;
   /** When the implicit session lapses. */
   lapse: number;

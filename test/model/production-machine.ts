@@ -9,6 +9,7 @@
 import { Command, CommandKind } from '../../src/core/locks/command.js';
 import { LockMachine, type MachineCounts } from '../../src/core/locks/lock-machine.js';
 import { Outcome, OutcomeCode } from '../../src/core/locks/outcome.js';
+import type { LockPage } from '../../src/core/locks/readings.js';
 import type { Settings } from '../../src/core/locks/settings.js';
 import { fillCommand, type Id } from './command-bytes.js';
 import type {
@@ -149,13 +150,11 @@ export class ProductionMachine {
   list(prefix: string, limit: number): string[] {
     const names: string[] = [];
     let cursor: Uint8Array | null = null;
-    let hasMore = true;
-    while (hasMore) {
-      const page = this.machine.list(encoder.encode(prefix), cursor, limit);
+    do {
+      const page: LockPage = this.machine.list(encoder.encode(prefix), cursor, limit, 2);
       names.push(...page.locks.map(({ name }) => decoder.decode(name)));
-      cursor = page.locks.at(-1)?.name ?? null;
-      hasMore = page.more;
-    }
+      cursor = page.cursor;
+    } while (cursor !== null);
     return names;
   }
 

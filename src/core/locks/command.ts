@@ -5,6 +5,7 @@
  * a decoded operation has. Never: bytes on a wire; wire/operation.ts fills a Command from them.
  * Read by: the lock machine, wire (tables, decoder), replica.
  */
+import { ACKNOWLEDGED_SINGLES_MAX } from '../../limits.js';
 
 /** Numbers below 32 never reach the log: they are answered by the node that is asked. */
 export const CommandKind = {
@@ -85,7 +86,7 @@ export class Command {
   /** Every sequence up to here is acknowledged; -1 when the request says nothing. */
   acknowledgedMark = -1;
   /** Single acknowledged sequences above the mark: the first acknowledgedCount elements. */
-  readonly acknowledged = new Float64Array(64);
+  readonly acknowledged = new Float64Array(ACKNOWLEDGED_SINGLES_MAX);
   acknowledgedCount = 0;
 
   traceOffset = -1;

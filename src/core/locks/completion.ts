@@ -12,6 +12,9 @@ export class Completion {
   readonly outcome = new Outcome();
 }
 
+/** Records kept for the next entry after one that had very many. */
+const COMPLETIONS_KEPT = 4_096;
+
 /** The completions of one entry, in the order in which the waits ended. */
 export class CompletionBatch {
   private readonly items: Completion[] = [];
@@ -19,6 +22,7 @@ export class CompletionBatch {
 
   clear(): void {
     this.count = 0;
+    if (this.items.length > COMPLETIONS_KEPT) this.items.length = COMPLETIONS_KEPT;
   }
 
   /** The next record to fill; its outcome is reset. */

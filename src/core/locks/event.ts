@@ -1,8 +1,8 @@
 /**
  * Committed events: what a watch shows, in the order of their revisions.
  *
- * Owns: event numbers (on the wire and on disk for ever) and the bounded ring that `apply` writes
- * into. Never: subscribers. The replica drains the ring after every entry.
+ * Owns: event numbers (on the wire and on disk for ever) and the batch that `apply` writes into.
+ * Never: subscribers. The batch is read after every entry and begins anew with the next.
  * Read by: lock machine (writes), replica (drains), later the event store.
  */
 
@@ -31,6 +31,9 @@ export class LockEvent {
   name = 0;
 }
 
+/** Records kept for the next entry after one that had very many. */
+const EVENTS_KEPT = 8_192;
+
 /** The events of one entry, in revision order. */
 export class EventBatch {
   private readonly items: LockEvent[] = [];
@@ -38,6 +41,7 @@ export class EventBatch {
 
   clear(): void {
     this.count = 0;
+    if (this.items.length > EVENTS_KEPT) this.items.length = EVENTS_KEPT;
   }
 
   /** The next record to fill. */

@@ -16,6 +16,7 @@ import { applyRelease, applyRenew } from './lease-commands.js';
 import { MachineState } from './machine-state.js';
 import { type Outcome, OutcomeCode } from './outcome.js';
 import {
+  type LockPage,
   type LockReading,
   type LookupState,
   listLocks,
@@ -216,12 +217,8 @@ export class LockMachine {
   }
 
   /** Held or waited-for locks under a prefix, in byte order: see listLocks. */
-  list(
-    prefix: Uint8Array,
-    cursor: Uint8Array | null,
-    limit: number,
-  ): { readonly locks: readonly LockReading[]; readonly more: boolean } {
-    return listLocks(this.state, prefix, cursor, limit);
+  list(prefix: Uint8Array, cursor: Uint8Array | null, limit: number, visitsMax: number): LockPage {
+    return listLocks(this.state, prefix, cursor, limit, visitsMax);
   }
 
   /** The session with this id, if `principal` owns it; four u32, big-endian. */

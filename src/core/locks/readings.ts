@@ -40,6 +40,14 @@ export interface LockReading {
   readonly queue: readonly WaiterReading[];
 }
 
+export interface LockPage {
+  readonly locks: readonly LockReading[];
+  /** The name after which the next page begins, null on the last page. */
+  readonly cursor: Uint8Array | null;
+  /** Names that were looked at: the work that the page cost. */
+  readonly visits: number;
+}
+
 /** The lock with this name and its first `queueMax` waiters, or null when it has no record. */
 export function readLock(
   state: MachineState,
@@ -54,27 +62,33 @@ export function readLock(
 
 /**
  * Locks whose name starts with `prefix`, after the name `cursor` (null: from the first), in byte
- * order, at most `limit`. Idle locks are passed over. `more` tells whether a further page exists.
+ * order, at most `limit`. Idle locks are passed over, at most `visitsMax` of them a page.
  */
 export function listLocks(
   state: MachineState,
   prefix: Uint8Array,
   cursor: Uint8Array | null,
   limit: number,
-): { readonly locks: readonly LockReading[]; readonly more: boolean } {
-  const { order } = state.locks;
+  visitsMax: number,
+): LockPage {
+  const { order, name } = state.locks;
   if (cursor === null) order.seek(prefix, 0, prefix.length, false);
   else order.seek(cursor, 0, cursor.length, true);
   const found: LockReading[] = [];
+  let visits = 0;
+  let last = NONE;
   let lock = order.nextSlot();
   while (lock !== NONE && startsWith(state, lock, prefix)) {
-    if (isShown(state, lock)) {
-      if (found.length === limit) return { locks: found, more: true };
-      found.push(readSlot(state, lock, 0));
+    const isFull = found.length === limit && isShown(state, lock);
+    if (isFull || visits === visitsMax) {
+      return { locks: found, cursor: state.store.copyOf(name[last] as number), visits };
     }
+    if (isShown(state, lock)) found.push(readSlot(state, lock, 0));
+    visits += 1;
+    last = lock;
     lock = order.nextSlot();
   }
-  return { locks: found, more: false };
+  return { locks: found, cursor: null, visits };
 }
 
 function isShown(state: MachineState, lock: number): boolean {

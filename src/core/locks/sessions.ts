@@ -74,16 +74,19 @@ export function endSession(state: MachineState, session: number, end: SessionSta
   state.countsOf(sessions.principal[session] as number).sessions -= 1;
 }
 
-/** Forgets an ended session and the results that were kept for it. */
-export function forgetSession(state: MachineState, session: number): void {
+/** Forgets an ended session and the results that were kept for it. Returns how many those were. */
+export function forgetSession(state: MachineState, session: number): number {
+  let count = 0;
   const { sessions, results } = state;
   let result = sessions.firstResult[session] as number;
   while (result !== NONE) {
     const next = results.nextInSession[result] as number;
     results.remove(result);
+    count += 1;
     result = next;
   }
   sessions.remove(session);
+  return count;
 }
 
 /** The TTL a session command asks for; -1 when it is out of range. */

@@ -93,8 +93,7 @@ function sweepEndedSessions(state: MachineState): void {
   const heap = state.sessions.retentions;
   let freed = 0;
   while (heap.count > 0 && heap.topDeadline() <= state.now) {
-    if (freed === state.settings.expiriesPerEntryMax) return;
-    forgetSession(state, heap.top());
-    freed += 1;
+    if (freed >= state.settings.expiriesPerEntryMax) return;
+    freed += 1 + forgetSession(state, heap.top());
   }
 }

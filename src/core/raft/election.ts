@@ -155,7 +155,7 @@ function hasMajority(state: RaftState): boolean {
   return granted >= majorityOf(state.members.voters.length);
 }
 
-/** Leads `term`. The host answers roleChanged with the NoOp that opens the term (Raft §8). */
+/** Leads `term`. The host sees needsNoOp and proposes the NoOp that opens it (Raft §8). */
 function becomeLeader(state: RaftState): void {
   assert(state.role === Role.Candidate, 'becomeLeader: only a candidate wins an election');
   assert(state.durableIndex <= state.log.lastIndex, 'becomeLeader: disk is not ahead of the log');

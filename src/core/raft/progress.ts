@@ -2,7 +2,7 @@
  * What a leader knows of one follower, and how much it may send without hearing back.
  *
  * Owns: matchIndex, nextIndex, the in-flight window. Never: messages.
- * Used by: replication.ts, commit.ts, election.ts (reset).
+ * Used by: sending.ts, replication.ts, election.ts (reset).
  */
 import { INFLIGHT_APPENDS_MAX, INFLIGHT_BYTES_MAX } from '../../limits.js';
 

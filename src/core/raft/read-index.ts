@@ -5,7 +5,7 @@
  * majority that began after it: only then was this node surely the leader when the read arrived.
  * Never: trusts a clock (no leader leases). Called by: raft.ts, replication.ts.
  */
-import { ELECTION_TICKS_MIN } from '../../limits.js';
+import { ELECTION_TICKS_MIN, LEADER_READ_ROUNDS_MAX } from '../../limits.js';
 import { Role } from './effects.js';
 import { majorityOf } from './members.js';
 import { type Message, MessageKind } from './message.js';
@@ -65,6 +65,10 @@ export function handleReadIndexReply(state: RaftState, message: Message): void {
 }
 
 function beginRound(state: RaftState, from: number, context: number): void {
+  if (state.readRounds.length + state.readsHeld.length >= LEADER_READ_ROUNDS_MAX) {
+    if (from === state.nodeId) state.effects.readsAborted.push(context);
+    return;
+  }
   if (!state.isTermOpen || state.commitIndex < state.termStartIndex) {
     // The commit index is surely current only once an entry of this term is committed.
     state.readsHeld.push({ from, context });

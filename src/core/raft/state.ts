@@ -1,7 +1,7 @@
 /**
  * Everything one replica's raft knows: the state that the rules in this folder read and change.
  *
- * Owns: the fields. Never: a rule; those are free functions in election, replication, commit,
+ * Owns: the fields. Never: a rule; those are free functions in election, replication, sending,
  * read-index and transfer, which take this state first. Made and driven by: raft.ts.
  */
 import type { Prng } from '../../collections/prng.js';

@@ -238,7 +238,7 @@ const READS: readonly Example[] = [
   request('who holds a lock', [12, 2_000, [6, 'jobs/hourly']]),
   reply('holder and queue', (out) => encodeLock(out, 12, HELD, POINT)),
   request('the first two locks below a prefix', [13, 2_000, [7, 'jobs/', null, 2]]),
-  reply('one lock, and no further page', (out) => encodeLockPage(out, 13, [HELD], false, POINT)),
+  reply('one lock, and no further page', (out) => encodeLockPage(out, 13, [HELD], null, POINT)),
   request('what became of sequence 3', [14, 2_000, [8, SESSION, 3]]),
   reply('done: code, cluster time, replay, revision', (out) => {
     const stored = Object.assign(new Outcome(), {

@@ -286,11 +286,11 @@ t.test('a page ends with the cursor of the next, or nil', async (t) => {
     ['jobs/é', 41, null, 0, 'required'],
   ];
   t.same(
-    replyBy((out) => encodeLockPage(out, 3, [LOCK, IDLE], true, POINT)),
+    replyBy((out) => encodeLockPage(out, 3, [LOCK, IDLE], IDLE.name, POINT)),
     [3, 0, 5_000, false, rows, 'jobs/é', 99, 12, null],
   );
   t.same(
-    replyBy((out) => encodeLockPage(out, 3, [], false, POINT)),
+    replyBy((out) => encodeLockPage(out, 3, [], null, POINT)),
     [3, 0, 5_000, false, [], null, 99, 12, null],
   );
 });

@@ -2,8 +2,8 @@
  * How the last leases ended: a ring of a replicated, fixed count (invariant I4).
  *
  * Owns: id, cause and revision of each remembered end, oldest overwritten first. Never: live
- * leases. Its share of the state digest is the sum over the remembered ends. Used by: leases.ts,
- * snapshots.
+ * leases. Its share of the state digest is the sum over the remembered ends. Used by: ownership.ts,
+ * lease-commands.ts.
  */
 import { type RecordHash, StateDigest } from '../../../collections/digest.js';
 import { HashIndex } from '../../../collections/hash-index.js';

@@ -51,7 +51,7 @@ export class LeaseTable extends Table {
     return NONE;
   }
 
-  /** A slot with its id indexed; the caller sets every other column, then calls `link`. */
+  /** A slot with its id indexed; the caller sets every other column. */
   create(id0: number, id1: number, id2: number, id3: number): number {
     const slot = this.take();
     this.id0[slot] = id0;
