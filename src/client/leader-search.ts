@@ -256,5 +256,7 @@ function silenceOf(address: string, error: HoldfastError): HoldfastError {
 function isServing(reply: Reply): boolean {
   const [status] = reply.fields;
   if (typeof status !== 'object' || status === null) return true;
-  return Reflect.get(status, 'serving') !== false;
+  const counters: unknown = Reflect.get(status, 'counters');
+  if (typeof counters !== 'object' || counters === null) return true;
+  return Reflect.get(counters, 'serving') !== 0;
 }

@@ -324,7 +324,12 @@ export class FakeNode implements FakeServer {
       case CommandKind.Members:
         return cluster.ok([leaderId, this.members]);
       case CommandKind.Status:
-        return cluster.ok([{ node_id: this.nodeId, serving: cluster.isServing && this.isLeader }]);
+        return cluster.ok([
+          {
+            node_id: this.nodeId,
+            counters: { serving: cluster.isServing && this.isLeader ? 1 : 0 },
+          },
+        ]);
       case CommandKind.SessionAttach:
         return this.attach(request);
       case CommandKind.Get:
