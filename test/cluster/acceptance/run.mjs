@@ -8,6 +8,7 @@
  */
 
 import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -51,6 +52,14 @@ function printResult(result, figuresIn) {
   for (const figure of figuresIn(result.text)) console.log(`    ${figure}`);
 }
 
+/** Keeps what a broken file printed, its nodes included. Returns where. */
+function keepOutput(result) {
+  const output = path.join('dist-test/acceptance', `${path.basename(result.file, '.test.js')}.log`);
+  mkdirSync(path.join(root, path.dirname(output)), { recursive: true });
+  writeFileSync(path.join(root, output), `${result.text}\n${result.noise}`);
+  return output;
+}
+
 async function main() {
   const words = process.argv.slice(2);
   const size = words.includes('--quick') ? 'quick' : 'full';
@@ -74,8 +83,9 @@ async function main() {
   for (const result of results) printResult(result, figuresIn);
   const broken = results.filter((result) => result.failed > 0);
   for (const result of broken) {
-    const noise = result.noise.slice(-8_000);
-    console.log(`\n--- ${result.file}: ${result.reason}\n${excerptOf(result.text)}\n${noise}`);
+    const output = keepOutput(result);
+    console.log(`\n--- ${result.file}: ${result.reason}\n${excerptOf(result.text)}`);
+    console.log(`everything that it and its nodes said: ${output}`);
   }
   console.log(`\n${results.length - broken.length} of ${results.length} files kept their promises`);
   process.exitCode = results.length > 0 && broken.length === 0 ? 0 : 1;
