@@ -102,6 +102,7 @@ try {
     ops: load.operations,
     ops_per_second: Math.round(load.operations / seconds),
     errors,
+    errors_by_code: Object.fromEntries(load.errors),
     latency_ms: {
       p50: percentile(50),
       p90: percentile(90),
