@@ -13,7 +13,7 @@ import type { ModelCommand, ModelOutcome, ModelStep } from './model-types.js';
 import { NaiveMachine } from './naive-machine.js';
 import { lookUp } from './naive-snapshot.js';
 import { ProductionMachine } from './production-machine.js';
-import { LogHistory, resolveDraft } from './resolve-draft.js';
+import { LogHistory, resolveDraft, roundUp } from './resolve-draft.js';
 
 /** One entry as it was applied. */
 export interface PlainEntry {
@@ -58,11 +58,12 @@ export class Comparison {
   readonly production: ProductionMachine;
   /** What was applied so far. */
   readonly entries: PlainEntry[] = [];
-  private readonly history = new LogHistory();
+  private readonly history: LogHistory;
   private readonly invariants = new InvariantChecker();
   private now: number;
 
-  constructor({ settings, startMs }: Omit<DraftLog, 'entries'>) {
+  constructor({ settings, gridMs, startMs }: Omit<DraftLog, 'entries'>) {
+    this.history = new LogHistory(gridMs);
     this.now = startMs;
     this.naive = new NaiveMachine(settings);
     this.production = new ProductionMachine(settings);
@@ -75,7 +76,7 @@ export class Comparison {
 
   /** Applies one entry to both; throws with the whole log at the first difference. */
   applyEntry(draft: DraftEntry, coverage: Coverage): void {
-    this.now += draft.advanceMs;
+    this.now += roundUp(draft.advanceMs, this.history.gridMs);
     const commands: ModelCommand[] = [];
     this.entries.push({ stamp: this.now, commands });
     try {

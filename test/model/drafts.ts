@@ -23,10 +23,10 @@ export function smallSettings(): Settings {
     ...defaultSettings(),
     leaseTtlMsDefault: 300,
     leaseTtlMsLeast: 100,
-    leaseTtlMsGreatest: 1_000,
+    leaseTtlMsGreatest: 3_000,
     sessionTtlMsDefault: 1_000,
     sessionTtlMsLeast: 100,
-    sessionTtlMsGreatest: 3_000,
+    sessionTtlMsGreatest: 9_000,
     waitMsGreatest: 2_000,
     waitersPerLockMax: 3,
     leasesPerPrincipalMax: 9,
@@ -122,20 +122,24 @@ const draftArbitrary: fc.Arbitrary<Draft> = fc.record({
   ),
   ttlMs: weighted<number | undefined>(
     [2, absent],
-    [5, fc.constantFrom(100, 200, 300, 500, 1_000)],
+    [5, fc.constantFrom(100, 200, 300, 1_000, 3_000)],
     [4, integer(100, 1_000)],
-    [1, fc.constantFrom(0, 1, 33, 99, 1_001, 2 ** 31, 2 ** 51)],
+    [1, fc.constantFrom(0, 1, 33, 99, 3_001, 2 ** 31, 2 ** 51)],
   ),
   waitMs: weighted<number | undefined>(
     [2, absent],
     [1, fc.constant(0)],
-    [4, fc.constantFrom(100, 200, 300, 500)],
+    [4, fc.constantFrom(100, 100, 200, 300, 2_000)],
     [4, integer(1, 2_000)],
     [1, fc.constantFrom(2_001, Number.MAX_SAFE_INTEGER)],
   ),
   metadata: weighted<string | undefined>([4, absent], [1, fc.constantFrom('', 'm', 'µ')]),
   expectedAhead: weighted<number | undefined>([9, absent], [1, integer(-3, 3)]),
-  notAfterAhead: weighted<number | undefined>([9, absent], [1, integer(-200, 1_300)]),
+  notAfterAhead: weighted<number | undefined>(
+    [9, absent],
+    [1, integer(-200, 1_300)],
+    [1, fc.constantFrom(0, 1, 1_000, 1_001)],
+  ),
   oddField: weighted([24, fc.constant(0)], [1, integer(1, 7)]),
   historyBack: weighted([5, integer(0, 4)], [2, integer(0, 40)]),
 });
@@ -152,6 +156,8 @@ const advanceArbitrary = weighted(
 /** A whole random log and the settings it begins with. */
 export interface DraftLog {
   readonly settings: Settings;
+  /** Stamps and durations are multiples of this, so that deadlines fall together; 1 for none. */
+  readonly gridMs: number;
   /** Stamp before the first entry. */
   readonly startMs: number;
   readonly entries: readonly DraftEntry[];
@@ -159,6 +165,8 @@ export interface DraftLog {
 
 /** Small stamps, ones that cross 32 bits, and ones beside the largest exact number. */
 const startArbitrary = fc.constantFrom(0, 2 ** 32 - 300, 2 ** 41, 2 ** 52);
+
+const gridArbitrary = fc.constantFrom(1, 50, 100);
 
 const settingsArbitrary: fc.Arbitrary<Settings> = fc
   .record({
@@ -177,5 +185,10 @@ export function logArbitrary(entriesMax: number): fc.Arbitrary<DraftLog> {
     drafts: fc.array(draftArbitrary, { maxLength: 6, size: 'max' }),
   });
   const entries = fc.array(entry, { minLength: 1, maxLength: entriesMax, size: 'max' });
-  return fc.record({ settings: settingsArbitrary, startMs: startArbitrary, entries });
+  return fc.record({
+    settings: settingsArbitrary,
+    gridMs: gridArbitrary,
+    startMs: startArbitrary,
+    entries,
+  });
 }

@@ -13,7 +13,7 @@ import { checkLogs, runsOr } from './check-logs.js';
 import { Comparison } from './comparison.js';
 import { Coverage } from './coverage.js';
 
-const RUNS_SMOKE = 400;
+const RUNS_SMOKE = 700;
 const ENTRIES_MAX = 150;
 
 // A long run takes as long as it was asked to.

@@ -388,8 +388,14 @@ export class NaiveMachine {
     const ended = this.sessions
       .filter((session) => session.state !== 'live' && this.now >= session.deadAt)
       .sort((a, b) => a.deadAt - b.deadAt || a.number - b.number);
-    const gone = new Set(this.bounded('ended session', ended));
-    this.sessions = this.sessions.filter((session) => !gone.has(session));
+    this.bounded('ended session', ended);
+    let freed = 0;
+    for (const session of ended) {
+      if (freed >= this.settings.expiriesPerEntryMax) break;
+      // A session goes whole, and counts for each result that goes with it.
+      freed += 1 + session.table.size;
+      this.sessions = without(this.sessions, session);
+    }
   }
 
   /** The first of `overdue`, as many as one sweep frees. */

@@ -25,6 +25,9 @@ export class LogHistory {
   private readonly sequences = new Map<number, number>();
   private freshIds = 0;
 
+  /** @param gridMs durations are rounded up to a multiple of this many ms */
+  constructor(readonly gridMs: number) {}
+
   /** A free-form id that no command of this log had. */
   freshId(): string {
     this.freshIds += 1;
@@ -231,6 +234,24 @@ function repeatOf(machine: NaiveMachine, history: LogHistory, draft: Draft): Mod
   return draft.op === 'repeat' ? earlier : alter(earlier, draft);
 }
 
+/** Rounds `ms` up to a multiple of `gridMs`. */
+export function roundUp(ms: number, gridMs: number): number {
+  return Math.ceil(ms / gridMs) * gridMs;
+}
+
+/** Durations on the grid, apart from those that are out of range or at its edge on purpose. */
+function onGrid(draft: Draft, gridMs: number): Draft {
+  const round = (ms: number | undefined): number | undefined =>
+    ms === undefined || ms < 100 || ms > 2_000 ? ms : roundUp(ms, gridMs);
+  const { ttlMs, waitMs, notAfterAhead } = draft;
+  return {
+    ...draft,
+    ttlMs: round(ttlMs),
+    waitMs: round(waitMs),
+    notAfterAhead: round(notAfterAhead),
+  };
+}
+
 /** A lease that is held, one held before, or one never issued. */
 function pickLease(machine: NaiveMachine, history: LogHistory, draft: Draft): number {
   const { leases } = machine;
@@ -249,7 +270,9 @@ function needsSession(machine: NaiveMachine, draft: Draft): boolean {
 function touchDeadOf(machine: NaiveMachine, history: LogHistory, draft: Draft): ModelCommand {
   const { now } = machine;
   const lease = machine.leases.find((one) => leaseDeadline(one) <= now);
-  const wait = machine.waits.find((one) => waitDeadline(one) <= now);
+  const waits = machine.waits.filter((one) => waitDeadline(one) <= now);
+  // One whose session lives is the rarest to meet.
+  const wait = waits.find(({ session }) => session !== null && session.deadline > now) ?? waits[0];
   const dead = draft.historyBack % 2 === 0 ? (wait ?? lease) : (lease ?? wait);
   if (dead === undefined) return acquireOf(machine, history, draft);
   const { principal, name, session } = dead;
@@ -287,15 +310,17 @@ function cancelOfCommand({ principal, session, request }: ModelCommand): ModelCo
 export function resolveDraft(
   machine: NaiveMachine,
   history: LogHistory,
-  draft: Draft,
+  picked: Draft,
 ): ModelCommand {
+  const draft = onGrid(picked, history.gridMs);
   const { principal, ttlMs, metadata } = draft;
   const lease = pickLease(machine, history, draft);
   const named = pickRequest(machine, history, draft);
   const session = pickSession(machine, draft);
   const id = draft.style === 'none' ? `r${draft.freeId}` : history.freshId();
   // Sessions outlive most of their leases and waits, so that those are met overdue in a live one.
-  const longer = ttlMs === undefined ? undefined : ttlMs * 3;
+  const isShort = ttlMs === undefined || draft.name === 1;
+  const longer = isShort ? ttlMs : ttlMs * 3;
   const open: ModelRequest = { kind: 'free', id };
   switch (needsSession(machine, draft) ? 'open' : draft.op) {
     case 'acquire':
