@@ -17,7 +17,7 @@ const ROUNDS = sized(10, 20);
 const CLIENTS = 5;
 const PROCESSES = sized(3, 10);
 const WORKERS_A_PROCESS = sized(1, 5);
-const WORK_MS = 30;
+const WORK_MS = sized(15, 30);
 const KILL_PAUSE_MS = sized(300, 2_000);
 const KILLS_MIN = sized(1, 5);
 /** The gate runs beside other work; the promise itself is held in full size. */

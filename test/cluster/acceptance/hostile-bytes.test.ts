@@ -28,12 +28,12 @@ const SLOW_CONNECTIONS = sized(50, 250);
 const LOCKS = 100;
 /** Small requests with replies that are not small. */
 const GREEDY: readonly [what: string, command: number, count: number][] = [
-  ['statuses', CommandKind.Status, sized(20_000, 400_000)],
+  ['statuses', CommandKind.Status, sized(20_000, 1_000_000)],
   ['lists', CommandKind.List, sized(4_000, 40_000)],
 ];
 const GREEDY_MS = sized(1_500, 10_000);
-/** A full out buffer a few times over, and the heap's own slack. */
-const GROWTH_MIB_MAX = 160;
+/** Full out buffers, and a young generation as large as the nodes' flags let it grow. */
+const GROWTH_MIB_MAX = 256;
 
 const prng = new Prng(SEED);
 t.comment(`HOLDFAST_SEED=${SEED}`);
