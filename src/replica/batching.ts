@@ -2,7 +2,8 @@
  * Closing the open batch: one entry = one batch = one proposal.
  *
  * Owns: when a batch is closed, its stamp and its random bits, its callers until they are known by
- * (index, term), and the refusal of what is not proposed. Never: a disk or a socket. Called by: admission (full), turn (due).
+ * (index, term), and the refusal of what is not proposed. Never: a disk or a socket.
+ * Called by: admission (full), turn (due), upkeep (overdue).
  */
 
 import { assert } from '../collections/assert.js';

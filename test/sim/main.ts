@@ -1,8 +1,8 @@
 /**
  * npm run sim -- --seeds N [--seed S]: runs seeds S, S+1, … and stops at nothing.
  *
- * Owns: the loop and the report. A failing seed prints its problems and the line that replays it; one
- * seed in fifty runs twice and must give the same digest. Called by: package.json.
+ * Owns: the loop and the report. A failing seed prints its problems and the line that replays it;
+ * one seed in fifty runs twice and must give the same digest. Called by: package.json.
  */
 import { parseArgs } from 'node:util';
 import { type ChaosResult, runChaos } from './chaos.js';
