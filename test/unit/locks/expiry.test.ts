@@ -4,7 +4,16 @@ import t from 'tap';
 import { EventKind } from '../../../src/core/locks/event.js';
 import { LeaseEnd, OutcomeCode } from '../../../src/core/locks/outcome.js';
 import type { ModelCommand } from '../../model/model-types.js';
-import { acquire, answerAt, LockDriver, open, release, renew } from './lock-driver.js';
+import {
+  acquire,
+  answerAt,
+  closeSession,
+  LockDriver,
+  open,
+  release,
+  renew,
+  sequence,
+} from './lock-driver.js';
 
 t.test(
   'mass expiry is bounded in each entry, in the order of deadline and token, until drained',
@@ -134,3 +143,20 @@ t.test(
     t.ok(after.locks <= 10);
   },
 );
+
+t.test('the sweep frees ended sessions whole, one and one for each result counted', async (t) => {
+  const log = new LockDriver({ expiriesPerEntryMax: 3, resultRetentionMs: 60_000 });
+  const opened = ['o1', 'o2', 'o3', 'o4', 'o5'].map((id) => open(id));
+  log.after(0, ...opened);
+  const named = { session: 1, request: sequence(1) };
+  log.after(0, release(77, named), release(77, { session: 1, request: sequence(2) }));
+  log.after(1, ...[1, 2, 3, 4, 5].map((session) => closeSession(session)));
+  // The results of the openings are swept beside the sessions; they have a budget of their own.
+  log.after(59_999);
+  const left: number[] = [];
+  for (let i = 0; i < 3; i += 1) {
+    log.after(i === 0 ? 1 : 0);
+    left.push(log.machine.counts.sessions);
+  }
+  t.strictSame(left, [4, 1, 0]);
+});

@@ -147,3 +147,13 @@ t.test(
     t.match(log.answer(1, wait), { code: OutcomeCode.SessionExpired, replay: false });
   },
 );
+
+t.test('closing a session at the moment its wait runs out: the wait timed out', async (t) => {
+  const log = new LockDriver({ expiriesPerEntryMax: 1 });
+  log.after(0, open('o'), acquire('a', 'h1'), acquire('b', 'h2'));
+  log.after(0, acquire('b', 'other', { waitMs: 1_000 }));
+  const place = log.answer(0, acquire('a', 'w', { session: 1, waitMs: 1_000 })).revision;
+  // The sweep of this entry takes the other wait only.
+  const step = log.after(1_000, closeSession(1));
+  t.equal(completionOf(step, place).code, OutcomeCode.WaitTimeout);
+});
