@@ -235,12 +235,23 @@ export class PeerServer {
   }
 
   private onSocket(socket: net.Socket): void {
-    if (this.guests.size >= PEER_CONNECTIONS_MAX) {
+    if (this.guests.size >= PEER_CONNECTIONS_MAX && !this.makeRoom()) {
       this.notes.note(`refused a peer connection: there are ${this.guests.size}`);
       socket.destroy();
       return;
     }
     this.guests.add(new PeerGuest(socket, this));
+  }
+
+  /** Silent strangers must not keep a member out: the oldest makes room for who comes. */
+  private makeRoom(): boolean {
+    for (const guest of this.guests) {
+      if (guest.nodeId !== 0) continue;
+      this.guests.delete(guest);
+      guest.link.destroy('made room for another');
+      return true;
+    }
+    return false;
   }
 
   /** Ends what was accepted and never said who it is. */
