@@ -14,8 +14,8 @@ import type { RetryWorker } from './retry-worker.js';
 
 const HELLO = 1;
 const DEADLINE_MS = 5_000;
-const LEASE_TTL_MS = 600_000;
-export const SESSION_TTL_MS = 600_000;
+const LEASE_TTL_MS = 6 * 3_600_000;
+const SESSION_TTL_MS = 6 * 3_600_000;
 const PAUSE_MS = 30;
 
 export class Lane {
