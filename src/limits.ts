@@ -96,7 +96,7 @@ export const KEEPALIVE_MS = 30_000;
 export const REQUEST_DEADLINE_DEFAULT_MS = 10_000;
 export const REQUEST_DEADLINE_MAX_MS = 60_000;
 
-/** The raft clock: one tick, and the timers counted in it (SPEC: 50 ms, 300 to 600 ms). */
+/** The raft clock: one tick, and the timers counted in it (50 ms, 300 to 600 ms). */
 export const TICK_MS = 10;
 export const HEARTBEAT_TICKS = 5;
 export const ELECTION_TICKS_MIN = 30;

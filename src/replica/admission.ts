@@ -122,7 +122,7 @@ function admitOperation(
   closeIfFull(state);
 }
 
-/** True when there is no room; what keeps or ends a lease finds room last (SPEC: refused last). */
+/** True when there is no room; what keeps or ends a lease is refused last. */
 function isOverloaded(state: ReplicaState): boolean {
   const { writer, open, pending, command } = state;
   const { kind } = command;

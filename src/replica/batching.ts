@@ -90,7 +90,7 @@ export function refuseOpenBatch(state: ReplicaState): void {
   writer.open();
 }
 
-/** An idle leader lets cluster time pass while anything waits for it (SPEC I8). */
+/** An idle leader lets cluster time pass while anything waits for it (I8). */
 function isPulseDue(state: ReplicaState): boolean {
   const idleUs = state.nowUs - state.lastProposedUs;
   return state.machine.hasDeadlines && idleUs >= (PULSE_MS - PULSE_EARLY_MS) * US_PER_MS;

@@ -7,7 +7,7 @@ import { World } from './world.js';
 
 const US_PER_MS = 1_000;
 const SECOND_US = 1_000_000;
-/** The assumed bound of clock rates (SPEC I8). */
+/** The assumed bound of clock rates (I8). */
 const RHO = 0.01;
 
 function servingNode(cluster: SimCluster, world: World): SimNode {

@@ -1,5 +1,5 @@
 /**
- * Cancel: a wait ends, or the grant that won is named; never both (I7, SPEC's table).
+ * Cancel: a wait ends, or the grant that won is named; never both (I7).
  *
  * Owns: the command. A cancel that arrives before the acquire it names is remembered, so that the
  * acquire can no longer have an effect. Called by: lock-machine.ts.

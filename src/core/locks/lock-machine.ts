@@ -186,7 +186,7 @@ export class LockMachine {
 
   /**
    * 128 bits, in hex, over every logical record and counter: equal on two nodes exactly when their
-   * states are (DESIGN of the digest: docs/ARCHITECTURE.md).
+   * states are (docs/ARCHITECTURE.md).
    */
   digest(): string {
     const { state } = this;

@@ -3,7 +3,7 @@
  *
  * Owns: the order of the checks and the words of each refusal, which both ends log. Never: sockets.
  * Every connection is checked by the node that receives on it, so a vote or an acknowledgement is
- * always known to come from the disk that the record names (SPEC 5, life of a cluster).
+ * always known to come from the disk that the record names.
  * Used by: the peer server and the peer links.
  */
 import { PEER_VERSION, type PeerHello, type PeerHelloReply, PeerVerdict } from '../../wire/peer.js';
