@@ -40,6 +40,9 @@ export class MachineState {
   readonly results: ResultTable;
   readonly ended: EndedLeases;
   private readonly principals = new Map<number, PrincipalCounts>();
+  /** The last principal asked for: most requests in a row are of one. */
+  private lastPrincipal = -1;
+  private lastCounts = new PrincipalCounts();
 
   /** The last revision handed out. */
   revision = 0;
@@ -100,11 +103,14 @@ export class MachineState {
   }
 
   countsOf(principal: number): PrincipalCounts {
+    if (principal === this.lastPrincipal) return this.lastCounts;
     let counts = this.principals.get(principal);
     if (counts === undefined) {
       counts = new PrincipalCounts();
       this.principals.set(principal, counts);
     }
+    this.lastPrincipal = principal;
+    this.lastCounts = counts;
     return counts;
   }
 

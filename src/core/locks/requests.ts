@@ -161,10 +161,9 @@ export function storeResult(state: MachineState, command: Command, outcome: Outc
 export function storePending(state: MachineState, command: Command, wait: number): number {
   const slot = createRecord(state, command);
   const results = state.results;
-  results.kind[slot] = command.kind;
+  results.writeBare(slot, OutcomeCode.Ok, command.kind, state.now);
   results.wait[slot] = wait;
   results.revision[slot] = state.waits.place[wait] as number;
-  results.entryTime[slot] = state.now;
   return slot;
 }
 
@@ -237,8 +236,7 @@ export function cancelUnheardFree(state: MachineState, command: Command): void {
 function writeCancelled(state: MachineState, slot: number): void {
   const results = state.results;
   results.anyParameters[slot] = 1;
-  results.code[slot] = OutcomeCode.Cancelled;
-  results.entryTime[slot] = state.now;
+  results.writeBare(slot, OutcomeCode.Cancelled, 0, state.now);
   becomeFinal(state, slot);
 }
 

@@ -5,7 +5,9 @@
  * since they were. A record that comes and goes between two looks at the digest is never hashed.
  * Never: what a record's fields are; the table writes those. Used by: every table in this folder.
  */
+import { assert } from '../../../collections/assert.js';
 import { type RecordHash, StateDigest } from '../../../collections/digest.js';
+import { FloatRing } from '../../../collections/ring.js';
 import { growUint8, growUint32 } from '../../../collections/slot-allocator.js';
 
 /** A table that can write the logical fields of its record (no slot numbers) into a hash. */
@@ -20,6 +22,8 @@ const ABSENT = 0;
 const COUNTED = 1;
 const LISTED = 2;
 
+/** Each slot of a table is listed once at most, and a table has no more. */
+const LISTED_SLOTS_MAX = 1 << 26;
 /** Changed records that may wait; beyond it each entry hashes the oldest ones. */
 const LISTED_MAX = 1 << 14;
 /** Listed records that one entry hashes when there are too many. */
@@ -29,7 +33,8 @@ export class DigestColumn {
   private readonly sum = new StateDigest();
   private states: Uint8Array;
   private hashes: Uint32Array;
-  private listed: number[] = [];
+  /** Slots that changed, the longest ago first: those will not change again so soon. */
+  private readonly listed = new FloatRing(LISTED_SLOTS_MAX);
 
   constructor(
     private readonly source: DigestSource,
@@ -51,7 +56,8 @@ export class DigestColumn {
     if (state === LISTED) return;
     if (state === COUNTED) this.uncount(slot);
     this.states[slot] = LISTED;
-    this.listed.push(slot);
+    const isListed = this.listed.push(slot);
+    assert(isListed, 'list a changed record once');
   }
 
   /** The record is gone. */
@@ -74,7 +80,7 @@ export class DigestColumn {
 
   private settle(count: number): void {
     for (let i = 0; i < count; i += 1) {
-      const slot = this.listed.pop() as number;
+      const slot = this.listed.shift();
       if (!this.source.isLive(slot)) {
         this.states[slot] = ABSENT;
         continue;

@@ -6,17 +6,30 @@
  * lease-commands.ts.
  */
 import { type RecordHash, StateDigest } from '../../../collections/digest.js';
-import { HashIndex } from '../../../collections/hash-index.js';
 import { NONE } from './table.js';
 
 const TAG_ENDED = 6;
+const CHAINS_MIN = 16;
+
+/** About one chain for each remembered end: a power of two. */
+function chainsFor(capacity: number): number {
+  let chains = CHAINS_MIN;
+  while (chains < capacity) chains *= 2;
+  return chains;
+}
 
 export class EndedLeases {
   private words: Uint32Array;
   private causes: Uint8Array;
   private principals: Uint32Array;
   private revisions: Float64Array;
-  private byId = new HashIndex();
+  /**
+   * Ends with equal low bits of id0 form a chain, newest first: heads by those bits, then the end
+   * before by slot. Both hold the number of an end, counted from 1. A number that has left the ring
+   * ends its chain, so forgetting an end touches no index.
+   */
+  private heads: Float64Array;
+  private before: Float64Array;
   /** Ends ever remembered; the next one goes to slot written % capacity. */
   private written = 0;
   /** Slots before this one are in `sum`; the rest are hashed when the digest is asked for. */
@@ -31,6 +44,8 @@ export class EndedLeases {
     this.causes = new Uint8Array(capacity);
     this.principals = new Uint32Array(capacity);
     this.revisions = new Float64Array(capacity);
+    this.heads = new Float64Array(chainsFor(capacity));
+    this.before = new Float64Array(capacity);
   }
 
   add(
@@ -51,14 +66,18 @@ export class EndedLeases {
     this.causes[slot] = cause;
     this.principals[slot] = principal;
     this.revisions[slot] = revision;
-    this.byId.insert(id0, slot);
     this.written += 1;
+    const chain = id0 & (this.heads.length - 1);
+    this.before[slot] = this.heads[chain] as number;
+    this.heads[chain] = this.written;
   }
 
   /** Slot of the remembered end of this principal's lease, or NONE. */
   find(id0: number, id1: number, id2: number, id3: number, principal: number): number {
-    let slot = this.byId.find(id0);
-    while (slot !== NONE) {
+    const forgotten = this.written - this.capacity;
+    let number = this.heads[id0 & (this.heads.length - 1)] as number;
+    while (number > 0 && number > forgotten) {
+      const slot = (number - 1) % this.capacity;
       const at = slot * 4;
       const isSame =
         this.words[at] === id0 &&
@@ -66,7 +85,7 @@ export class EndedLeases {
         this.words[at + 2] === id2 &&
         this.words[at + 3] === id3;
       if (isSame) return this.principals[slot] === principal ? slot : NONE;
-      slot = this.byId.findNext();
+      number = this.before[slot] as number;
     }
     return NONE;
   }
@@ -102,7 +121,8 @@ export class EndedLeases {
     this.causes = resized.causes;
     this.principals = resized.principals;
     this.revisions = resized.revisions;
-    this.byId = resized.byId;
+    this.heads = resized.heads;
+    this.before = resized.before;
     this.written = resized.written;
     this.counted = 0;
     this.sum = new StateDigest();
@@ -120,7 +140,6 @@ export class EndedLeases {
   }
 
   private forget(slot: number, number: number): void {
-    this.byId.remove(this.words[slot * 4] as number, slot);
     if (number >= this.counted) return;
     this.hashSlot(slot);
     this.sum.subtract(this.hash.h0, this.hash.h1, this.hash.h2, this.hash.h3);

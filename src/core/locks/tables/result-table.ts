@@ -82,6 +82,7 @@ export class ResultTable extends Table {
   }
 
   findSequence(session: number, sequence: number): number {
+    if (sequence > (this.sessions.highest[session] as number)) return NONE;
     let slot = this.bySequence.find(hashPair(session, sequence, this.seed0));
     while (slot !== NONE) {
       if (this.session[slot] === session && this.sequence[slot] === sequence) return slot;
@@ -103,7 +104,7 @@ export class ResultTable extends Table {
   }
 
   createSequence(session: number, sequence: number, principal: number): number {
-    const slot = this.createBlank(principal);
+    const slot = this.createRow(principal);
     this.session[slot] = session;
     this.sequence[slot] = sequence;
     this.free[slot] = 0;
@@ -113,11 +114,14 @@ export class ResultTable extends Table {
     if (first !== NONE) this.previousInSession[first] = slot;
     this.sessions.firstResult[session] = slot;
     this.sessions.results[session] = (this.sessions.results[session] as number) + 1;
+    if (sequence > (this.sessions.highest[session] as number)) {
+      this.sessions.highest[session] = sequence;
+    }
     return slot;
   }
 
   createFree(principal: number, bytes: Uint8Array, offset: number, length: number): number {
-    const slot = this.createBlank(principal);
+    const slot = this.createRow(principal);
     this.session[slot] = NONE;
     this.sequence[slot] = 0;
     this.free[slot] = this.store.store(bytes, offset, length);
@@ -130,7 +134,8 @@ export class ResultTable extends Table {
     return hashPair(hashBytes(bytes, offset, length, this.seed0, this.seed1), principal);
   }
 
-  private createBlank(principal: number): number {
+  /** A row without an answer yet: the caller writes one, or acknowledges it. */
+  private createRow(principal: number): number {
     const slot = this.take();
     this.lastOrdinal += 1;
     this.ordinal[slot] = this.lastOrdinal;
@@ -143,10 +148,17 @@ export class ResultTable extends Table {
     this.wait[slot] = NONE;
     this.previousInSession[slot] = NONE;
     this.nextInSession[slot] = NONE;
-    this.code[slot] = 0;
-    this.kind[slot] = 0;
+    this.blob[slot] = 0;
+    return slot;
+  }
+
+  /** Stores an answer that has no more than a code: of a wait that stands, of a cancelled id. */
+  writeBare(slot: number, code: number, kind: number, entryTime: number): void {
+    this.digest.touch(slot);
+    this.code[slot] = code;
+    this.kind[slot] = kind;
     this.cause[slot] = 0;
-    this.entryTime[slot] = 0;
+    this.entryTime[slot] = entryTime;
     this.words.fill(0, slot * 8, slot * 8 + 8);
     this.token[slot] = 0;
     this.revision[slot] = 0;
@@ -154,8 +166,7 @@ export class ResultTable extends Table {
     this.ttlMs[slot] = 0;
     this.holderSince[slot] = 0;
     this.holderPrincipal[slot] = 0;
-    this.blob[slot] = 0;
-    return slot;
+    this.releaseBlob(slot);
   }
 
   remove(slot: number): void {

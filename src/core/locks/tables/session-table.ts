@@ -55,6 +55,11 @@ export class SessionTable extends Table {
    * logical record: nothing at or below it is in the table, so it only spares a walk.
    */
   mark = new Float64Array(CAPACITY_INITIAL);
+  /**
+   * The highest sequence that ever had a record. No part of the logical record either: it answers
+   * "never heard" for the next sequence of a client without a look into the index.
+   */
+  highest = new Float64Array(CAPACITY_INITIAL);
 
   readonly deadlines = new DeadlineHeap();
   readonly retentions = new DeadlineHeap();
@@ -88,6 +93,7 @@ export class SessionTable extends Table {
     this.finals[slot] = 0;
     this.floor[slot] = 0;
     this.mark[slot] = 0;
+    this.highest[slot] = 0;
     this.byId.insert(id0, slot);
     return slot;
   }
@@ -157,5 +163,6 @@ export class SessionTable extends Table {
     this.finals = growUint32(this.finals, capacity, 0);
     this.floor = growFloat64(this.floor, capacity, 0);
     this.mark = growFloat64(this.mark, capacity, 0);
+    this.highest = growFloat64(this.highest, capacity, 0);
   }
 }
