@@ -20,7 +20,8 @@ const LENGTH_BLOCK_HIGH = 8 << 24;
  *
  * `key0` … `key3`: the key as four u32, little-endian words in the order of its bytes.
  * `message0`, `message1`: the message likewise. Any value that ToInt32 maps to the word will do.
- * `out`: its first four elements become the output, little-endian words in the order of its bytes.
+ * `out`: its first four elements become the output, little-endian words in the order of its bytes,
+ * signed: small integers to the engine, where half of all u32 are objects.
  */
 export function sipHash128(
   key0: number,
@@ -29,7 +30,7 @@ export function sipHash128(
   key3: number,
   message0: number,
   message1: number,
-  out: Uint32Array,
+  out: Int32Array,
 ): void {
   let low0 = key0 ^ 0x70736575;
   let high0 = key1 ^ 0x736f6d65;

@@ -124,10 +124,10 @@ function decodeHead(
 
 function setSession(bytes: Uint8Array, offset: number, command: Command): void {
   command.hasSession = true;
-  command.session0 = wordAt(bytes, offset) >>> 0;
-  command.session1 = wordAt(bytes, offset + 4) >>> 0;
-  command.session2 = wordAt(bytes, offset + 8) >>> 0;
-  command.session3 = wordAt(bytes, offset + 12) >>> 0;
+  command.session0 = wordAt(bytes, offset);
+  command.session1 = wordAt(bytes, offset + 4);
+  command.session2 = wordAt(bytes, offset + 8);
+  command.session3 = wordAt(bytes, offset + 12);
 }
 
 /** nil, a sequence, or a free-form id of 1 to REQUEST_ID_BYTES_MAX bytes. */
@@ -334,10 +334,10 @@ function decodeLease(bytes: Uint8Array, at: number, end: number, command: Comman
   const offset = idAt(bytes, at, end);
   if (offset < 0) return -Fault.Lease;
   command.hasLease = true;
-  command.lease0 = wordAt(bytes, offset) >>> 0;
-  command.lease1 = wordAt(bytes, offset + 4) >>> 0;
-  command.lease2 = wordAt(bytes, offset + 8) >>> 0;
-  command.lease3 = wordAt(bytes, offset + 12) >>> 0;
+  command.lease0 = wordAt(bytes, offset);
+  command.lease1 = wordAt(bytes, offset + 4);
+  command.lease2 = wordAt(bytes, offset + 8);
+  command.lease3 = wordAt(bytes, offset + 12);
   return offset + 16;
 }
 
@@ -370,10 +370,10 @@ function decodeSessionOpen(
 function decodeSecret(bytes: Uint8Array, at: number, end: number, command: Command): number {
   const offset = idAt(bytes, at, end);
   if (offset < 0) return -Fault.Secret;
-  command.secret0 = wordAt(bytes, offset) >>> 0;
-  command.secret1 = wordAt(bytes, offset + 4) >>> 0;
-  command.secret2 = wordAt(bytes, offset + 8) >>> 0;
-  command.secret3 = wordAt(bytes, offset + 12) >>> 0;
+  command.secret0 = wordAt(bytes, offset);
+  command.secret1 = wordAt(bytes, offset + 4);
+  command.secret2 = wordAt(bytes, offset + 8);
+  command.secret3 = wordAt(bytes, offset + 12);
   return offset + 16;
 }
 

@@ -27,8 +27,8 @@ import {
   NIL,
   rangeAt,
   rangeHeaderBytes,
-  u32At,
   unsignedAt,
+  wordAt,
 } from './msgpack-reader.js';
 import { isPlainText } from './utf8.js';
 
@@ -44,7 +44,7 @@ export class Query {
   clientName: Uint8Array = NO_BYTES;
   credential: Uint8Array = NO_BYTES;
 
-  /** SessionAttach, Lookup: the session's id as four big-endian u32. */
+  /** SessionAttach, Lookup: the session's id as four big-endian words, signed. */
   hasSession = false;
   session0 = 0;
   session1 = 0;
@@ -281,10 +281,10 @@ function decodeCheck(fields: Fields, query: Query): number {
 
 function setSession(bytes: Uint8Array, offset: number, query: Query): void {
   query.hasSession = true;
-  query.session0 = u32At(bytes, offset);
-  query.session1 = u32At(bytes, offset + 4);
-  query.session2 = u32At(bytes, offset + 8);
-  query.session3 = u32At(bytes, offset + 12);
+  query.session0 = wordAt(bytes, offset);
+  query.session1 = wordAt(bytes, offset + 4);
+  query.session2 = wordAt(bytes, offset + 8);
+  query.session3 = wordAt(bytes, offset + 12);
 }
 
 function decodeLookup(fields: Fields, query: Query): number {
@@ -310,9 +310,9 @@ function decodeAttach(fields: Fields, query: Query): number {
   setSession(fields.bytes, session, query);
   const secret = fields.id();
   if (secret < 0) return -Fault.Secret;
-  query.secret0 = u32At(fields.bytes, secret);
-  query.secret1 = u32At(fields.bytes, secret + 4);
-  query.secret2 = u32At(fields.bytes, secret + 8);
-  query.secret3 = u32At(fields.bytes, secret + 12);
+  query.secret0 = wordAt(fields.bytes, secret);
+  query.secret1 = wordAt(fields.bytes, secret + 4);
+  query.secret2 = wordAt(fields.bytes, secret + 8);
+  query.secret3 = wordAt(fields.bytes, secret + 12);
   return fields.at;
 }

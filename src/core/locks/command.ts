@@ -77,7 +77,7 @@ export class Command {
   requestBytes = 0;
 
   hasSession = false;
-  /** The session's id as four big-endian u32. */
+  /** The session's id as four big-endian words, signed: small integers to the engine. */
   session0 = 0;
   session1 = 0;
   session2 = 0;
@@ -95,7 +95,7 @@ export class Command {
   nameBytes = 0;
 
   hasLease = false;
-  /** The lease's id as four big-endian u32 (Renew, Release). */
+  /** The lease's id as four big-endian words, signed (Renew, Release). */
   lease0 = 0;
   lease1 = 0;
   lease2 = 0;

@@ -221,7 +221,7 @@ export class LockMachine {
     return listLocks(this.state, prefix, cursor, limit, visitsMax);
   }
 
-  /** The session with this id, if `principal` owns it; four u32, big-endian. */
+  /** The session with this id, if `principal` owns it; four words of 32 bits. */
   findSession(
     principal: number,
     id0: number,

@@ -60,10 +60,10 @@ export class MachineState {
   readonly completions = new CompletionBatch();
 
   /** The entry's 128 random bits, and how many ids were drawn from them. */
-  readonly entropy = new Uint32Array(4);
+  readonly entropy = new Int32Array(4);
   private draws = 0;
   /** Result of draw(). */
-  readonly drawn = new Uint32Array(4);
+  readonly drawn = new Int32Array(4);
 
   /** The session of the command being applied, or NONE. */
   currentSession = NONE;
@@ -127,8 +127,8 @@ export class MachineState {
     this.draws += 1;
   }
 
-  /** 128 bits nobody can guess: SipHash-2-4 of the draw, keyed by the entry's random bits. */
-  draw(purpose: DrawPurpose): Uint32Array {
+  /** 128 bits nobody can guess, as four signed words: SipHash-2-4 of the draw, keyed by the entry's random bits. */
+  draw(purpose: DrawPurpose): Int32Array {
     const key = this.entropy;
     sipHash128(
       key[0] as number,

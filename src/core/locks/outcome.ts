@@ -61,7 +61,7 @@ export class Outcome {
    */
   entryTime = 0;
 
-  /** Lease id (Acquire) or session id (SessionOpen, SessionTakeOver): four big-endian u32. */
+  /** Lease id (Acquire) or session id (SessionOpen, SessionTakeOver): four signed words. */
   id0 = 0;
   id1 = 0;
   id2 = 0;

@@ -55,8 +55,8 @@ export function digestParameters(state: MachineState, command: Command): void {
   if ((fields & HAS_TARGET_SEQUENCE) !== 0) hash.number(command.targetSequence);
   if ((fields & HAS_RARE) !== 0) digestRare(hash, command);
   hash.finish();
-  state.parameters0 = hash.h0;
-  state.parameters1 = hash.h1;
+  state.parameters0 = hash.h0 | 0;
+  state.parameters1 = hash.h1 | 0;
 }
 
 function presentFields(command: Command): number {

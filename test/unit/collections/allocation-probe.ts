@@ -91,7 +91,7 @@ function names(): () => void {
 }
 
 function identities(): () => void {
-  const out = new Uint32Array(4);
+  const out = new Int32Array(4);
   return () => {
     sipHash128(1, 2, 3, 4, prng.below(2 ** 31), 6, out);
     sink[0]! += out[3]!;

@@ -53,7 +53,7 @@ function reference(key: Buffer, message: Buffer): string {
 }
 
 function hashed(key: Buffer, message: Buffer): string {
-  const out = new Uint32Array(4);
+  const out = new Int32Array(4);
   sipHash128(
     key.readUInt32LE(0),
     key.readUInt32LE(4),
@@ -110,8 +110,8 @@ t.test('any key and message hash like the transcription', async (t) => {
 });
 
 t.test('signed words hash like the unsigned words of the same bits', async (t) => {
-  const unsigned = new Uint32Array(4);
-  const signed = new Uint32Array(4);
+  const unsigned = new Int32Array(4);
+  const signed = new Int32Array(4);
   sipHash128(0xffffffff, 0x80000000, 3, 0xdeadbeef, 0xfffffffe, 0x80000001, unsigned);
   sipHash128(-1, 0x80000000 | 0, 3, 0xdeadbeef | 0, -2, 0x80000001 | 0, signed);
   t.strictSame(signed, unsigned);

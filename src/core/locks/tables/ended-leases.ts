@@ -19,7 +19,7 @@ function chainsFor(capacity: number): number {
 }
 
 export class EndedLeases {
-  private words: Uint32Array;
+  private words: Int32Array;
   private causes: Uint8Array;
   private principals: Uint32Array;
   private revisions: Float64Array;
@@ -40,7 +40,7 @@ export class EndedLeases {
     private readonly hash: RecordHash,
     private capacity: number,
   ) {
-    this.words = new Uint32Array(capacity * 4);
+    this.words = new Int32Array(capacity * 4);
     this.causes = new Uint8Array(capacity);
     this.principals = new Uint32Array(capacity);
     this.revisions = new Float64Array(capacity);
@@ -148,7 +148,7 @@ export class EndedLeases {
   private hashSlot(slot: number): void {
     const hash = this.hash;
     hash.begin(TAG_ENDED);
-    for (let i = 0; i < 4; i += 1) hash.wordAt(this.words, slot * 4 + i);
+    for (let i = 0; i < 4; i += 1) hash.word(this.words[slot * 4 + i] as number);
     hash.word(this.causes[slot] as number);
     hash.wordAt(this.principals, slot);
     hash.numberAt(this.revisions, slot);

@@ -15,10 +15,10 @@ import { CAPACITY_INITIAL, NONE, Table } from './table.js';
 const TAG_LEASE = 2;
 
 export class LeaseTable extends Table {
-  id0 = new Uint32Array(CAPACITY_INITIAL);
-  id1 = new Uint32Array(CAPACITY_INITIAL);
-  id2 = new Uint32Array(CAPACITY_INITIAL);
-  id3 = new Uint32Array(CAPACITY_INITIAL);
+  id0 = new Int32Array(CAPACITY_INITIAL);
+  id1 = new Int32Array(CAPACITY_INITIAL);
+  id2 = new Int32Array(CAPACITY_INITIAL);
+  id3 = new Int32Array(CAPACITY_INITIAL);
   lock = new Int32Array(CAPACITY_INITIAL);
   /** Session slot, or NONE for a lease that stands alone. */
   session = new Int32Array(CAPACITY_INITIAL);
@@ -74,10 +74,10 @@ export class LeaseTable extends Table {
 
   override hashRecord(slot: number, hash: RecordHash): void {
     hash.begin(TAG_LEASE);
-    hash.wordAt(this.id0, slot);
-    hash.wordAt(this.id1, slot);
-    hash.wordAt(this.id2, slot);
-    hash.wordAt(this.id3, slot);
+    hash.word(this.id0[slot] as number);
+    hash.word(this.id1[slot] as number);
+    hash.word(this.id2[slot] as number);
+    hash.word(this.id3[slot] as number);
     this.hashBytes(this.locks.name[this.lock[slot] as number] as number, hash);
     this.sessions.hashIdentity(this.session[slot] as number, hash);
     hash.wordAt(this.principal, slot);
@@ -90,10 +90,10 @@ export class LeaseTable extends Table {
   }
 
   protected override growColumns(capacity: number): void {
-    this.id0 = growUint32(this.id0, capacity, 0);
-    this.id1 = growUint32(this.id1, capacity, 0);
-    this.id2 = growUint32(this.id2, capacity, 0);
-    this.id3 = growUint32(this.id3, capacity, 0);
+    this.id0 = growInt32(this.id0, capacity, 0);
+    this.id1 = growInt32(this.id1, capacity, 0);
+    this.id2 = growInt32(this.id2, capacity, 0);
+    this.id3 = growInt32(this.id3, capacity, 0);
     this.lock = growInt32(this.lock, capacity, NONE);
     this.session = growInt32(this.session, capacity, NONE);
     this.principal = growUint32(this.principal, capacity, 0);

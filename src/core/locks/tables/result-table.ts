@@ -38,8 +38,8 @@ export class ResultTable extends Table {
   /** Byte handle of the free-form id, 0 for a sequence. */
   free = new Uint32Array(CAPACITY_INITIAL);
   /** Digest of the parameters; not looked at where anyParameters is set: cancelled unheard. */
-  digest0 = new Uint32Array(CAPACITY_INITIAL);
-  digest1 = new Uint32Array(CAPACITY_INITIAL);
+  digest0 = new Int32Array(CAPACITY_INITIAL);
+  digest1 = new Int32Array(CAPACITY_INITIAL);
   anyParameters = new Uint8Array(CAPACITY_INITIAL);
   notAfter = new Float64Array(CAPACITY_INITIAL);
   /** Wait slot while pending, else NONE. */
@@ -54,7 +54,7 @@ export class ResultTable extends Table {
   cause = new Uint8Array(CAPACITY_INITIAL);
   entryTime = new Float64Array(CAPACITY_INITIAL);
   /** id, secret: eight words a record. */
-  words = new Uint32Array(CAPACITY_INITIAL * 8);
+  words = new Int32Array(CAPACITY_INITIAL * 8);
   token = new Float64Array(CAPACITY_INITIAL);
   revision = new Float64Array(CAPACITY_INITIAL);
   deadline = new Float64Array(CAPACITY_INITIAL);
@@ -273,8 +273,8 @@ export class ResultTable extends Table {
     this.sessions.hashIdentity(this.session[slot] as number, hash);
     hash.numberAt(this.sequence, slot);
     this.hashBytes(this.free[slot] as number, hash);
-    hash.wordAt(this.digest0, slot);
-    hash.wordAt(this.digest1, slot);
+    hash.word(this.digest0[slot] as number);
+    hash.word(this.digest1[slot] as number);
     hash.word(this.anyParameters[slot] as number);
     hash.numberAt(this.notAfter, slot);
     if (this.state[slot] !== ResultState.Acknowledged) this.hashAnswer(slot, hash);
@@ -285,7 +285,7 @@ export class ResultTable extends Table {
     hash.word(this.kind[slot] as number);
     hash.word(this.cause[slot] as number);
     hash.numberAt(this.entryTime, slot);
-    for (let i = 0; i < 8; i += 1) hash.wordAt(this.words, slot * 8 + i);
+    for (let i = 0; i < 8; i += 1) hash.word(this.words[slot * 8 + i] as number);
     hash.numberAt(this.token, slot);
     hash.numberAt(this.revision, slot);
     hash.numberAt(this.deadline, slot);
@@ -301,8 +301,8 @@ export class ResultTable extends Table {
     this.session = growInt32(this.session, capacity, NONE);
     this.sequence = growFloat64(this.sequence, capacity, 0);
     this.free = growUint32(this.free, capacity, 0);
-    this.digest0 = growUint32(this.digest0, capacity, 0);
-    this.digest1 = growUint32(this.digest1, capacity, 0);
+    this.digest0 = growInt32(this.digest0, capacity, 0);
+    this.digest1 = growInt32(this.digest1, capacity, 0);
     this.anyParameters = growUint8(this.anyParameters, capacity, 0);
     this.notAfter = growFloat64(this.notAfter, capacity, 0);
     this.wait = growInt32(this.wait, capacity, NONE);
@@ -313,7 +313,7 @@ export class ResultTable extends Table {
     this.kind = growUint8(this.kind, capacity, 0);
     this.cause = growUint8(this.cause, capacity, 0);
     this.entryTime = growFloat64(this.entryTime, capacity, 0);
-    this.words = growUint32(this.words, capacity * 8, 0);
+    this.words = growInt32(this.words, capacity * 8, 0);
     this.token = growFloat64(this.token, capacity, 0);
     this.revision = growFloat64(this.revision, capacity, 0);
     this.deadline = growFloat64(this.deadline, capacity, 0);

@@ -22,14 +22,14 @@ export const SessionState = { Live: 0, Closed: 1, Expired: 2 } as const;
 export type SessionState = (typeof SessionState)[keyof typeof SessionState];
 
 export class SessionTable extends Table {
-  id0 = new Uint32Array(CAPACITY_INITIAL);
-  id1 = new Uint32Array(CAPACITY_INITIAL);
-  id2 = new Uint32Array(CAPACITY_INITIAL);
-  id3 = new Uint32Array(CAPACITY_INITIAL);
-  secret0 = new Uint32Array(CAPACITY_INITIAL);
-  secret1 = new Uint32Array(CAPACITY_INITIAL);
-  secret2 = new Uint32Array(CAPACITY_INITIAL);
-  secret3 = new Uint32Array(CAPACITY_INITIAL);
+  id0 = new Int32Array(CAPACITY_INITIAL);
+  id1 = new Int32Array(CAPACITY_INITIAL);
+  id2 = new Int32Array(CAPACITY_INITIAL);
+  id3 = new Int32Array(CAPACITY_INITIAL);
+  secret0 = new Int32Array(CAPACITY_INITIAL);
+  secret1 = new Int32Array(CAPACITY_INITIAL);
+  secret2 = new Int32Array(CAPACITY_INITIAL);
+  secret3 = new Int32Array(CAPACITY_INITIAL);
   /** Rises by one with each session opened: an order that no slot number decides. */
   number = new Float64Array(CAPACITY_INITIAL);
   principal = new Uint32Array(CAPACITY_INITIAL);
@@ -118,14 +118,14 @@ export class SessionTable extends Table {
 
   override hashRecord(slot: number, hash: RecordHash): void {
     hash.begin(TAG_SESSION);
-    hash.wordAt(this.id0, slot);
-    hash.wordAt(this.id1, slot);
-    hash.wordAt(this.id2, slot);
-    hash.wordAt(this.id3, slot);
-    hash.wordAt(this.secret0, slot);
-    hash.wordAt(this.secret1, slot);
-    hash.wordAt(this.secret2, slot);
-    hash.wordAt(this.secret3, slot);
+    hash.word(this.id0[slot] as number);
+    hash.word(this.id1[slot] as number);
+    hash.word(this.id2[slot] as number);
+    hash.word(this.id3[slot] as number);
+    hash.word(this.secret0[slot] as number);
+    hash.word(this.secret1[slot] as number);
+    hash.word(this.secret2[slot] as number);
+    hash.word(this.secret3[slot] as number);
     hash.numberAt(this.number, slot);
     hash.wordAt(this.principal, slot);
     hash.word(this.state[slot] as number);
@@ -138,14 +138,14 @@ export class SessionTable extends Table {
   }
 
   protected override growColumns(capacity: number): void {
-    this.id0 = growUint32(this.id0, capacity, 0);
-    this.id1 = growUint32(this.id1, capacity, 0);
-    this.id2 = growUint32(this.id2, capacity, 0);
-    this.id3 = growUint32(this.id3, capacity, 0);
-    this.secret0 = growUint32(this.secret0, capacity, 0);
-    this.secret1 = growUint32(this.secret1, capacity, 0);
-    this.secret2 = growUint32(this.secret2, capacity, 0);
-    this.secret3 = growUint32(this.secret3, capacity, 0);
+    this.id0 = growInt32(this.id0, capacity, 0);
+    this.id1 = growInt32(this.id1, capacity, 0);
+    this.id2 = growInt32(this.id2, capacity, 0);
+    this.id3 = growInt32(this.id3, capacity, 0);
+    this.secret0 = growInt32(this.secret0, capacity, 0);
+    this.secret1 = growInt32(this.secret1, capacity, 0);
+    this.secret2 = growInt32(this.secret2, capacity, 0);
+    this.secret3 = growInt32(this.secret3, capacity, 0);
     this.number = growFloat64(this.number, capacity, 0);
     this.principal = growUint32(this.principal, capacity, 0);
     this.state = growUint8(this.state, capacity, 0);
