@@ -64,7 +64,7 @@ function hashed(key: Buffer, message: Buffer): string {
     out,
   );
   const bytes = Buffer.alloc(16);
-  for (let word = 0; word < 4; word += 1) bytes.writeUInt32LE(out[word]!, 4 * word);
+  for (let word = 0; word < 4; word += 1) bytes.writeInt32LE(out[word]!, 4 * word);
   return bytes.toString('hex');
 }
 
