@@ -116,7 +116,11 @@ function flushCheck(window: Window, load: LoadShape, latency: Latency): Check {
   const name = 'flushes';
   const { flushes } = window;
   if (flushes === null) {
-    return { name, isKept: null, detail: 'SKIPPED: the disk here has no counter of flushes' };
+    return {
+      name,
+      isKept: null,
+      detail: 'SKIPPED: no counter of flushes for the disk of the nodes',
+    };
   }
   const least = flushesLeast(window, load, latency);
   const perCommit = (flushes / Math.max(1, window.commits)).toFixed(2);

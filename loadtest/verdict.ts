@@ -84,7 +84,8 @@ function sumOf(meters: readonly Meter[], pick: (meter: Meter) => Float64Array, k
   return meters.reduce((sum, meter) => sum + (pick(meter)[kind] ?? 0), 0);
 }
 
-function logCheck(
+/** Holds one log against the meters, by command. */
+export function logCheck(
   nodeId: number,
   count: LogCount,
   meters: readonly Meter[],
