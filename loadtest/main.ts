@@ -13,12 +13,16 @@ import { keep, writePage } from './history.js';
 import { readLoad } from './machine.js';
 import type { Meter } from './meter.js';
 import { type BenchOptions, helpText, parseBench, UsageError } from './options.js';
+import { comparePeers, peerLines } from './peers/compare.js';
 import { plotPage } from './plot.js';
 import { isSound, percentileTable, type Report, reportOf, summary } from './report.js';
-import { RUNNERS, type Runner } from './runs.js';
+import { RUNNERS } from './runs.js';
 import { Target } from './target.js';
-import { judge } from './verdict.js';
-import { say } from './window.js';
+import { judge, type Verdict } from './verdict.js';
+import { say, type Window } from './window.js';
+
+/** Of a cluster of our own. */
+const NODES = 5;
 
 /** One run, judged. */
 interface Finished {
@@ -26,36 +30,56 @@ interface Finished {
   readonly meter: Meter;
 }
 
-async function runOnce(options: BenchOptions, runner: Runner): Promise<Finished> {
-  const baseline = measureBaseline();
-  const load = readLoad();
+/** What a run hands over to the report. */
+interface Judged {
+  readonly window: Window;
+  readonly verdict: Verdict;
+  readonly nodes: number;
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+async function runProfile(options: BenchOptions): Promise<Judged> {
+  const runner = RUNNERS[options.profile];
+  if (runner === undefined) throw new UsageError(`profile ${options.profile}: nothing runs it`);
   const { endpoints } = options;
   const target = endpoints === null ? await Target.start() : Target.at(endpoints);
   try {
     const run = await runner(target, options);
     const verdict = await judge(target, run.meters, run.isRepeating);
-    const shape = {
-      connections: options.connections,
-      inflight: options.inflight,
-      rate: options.rate,
-      duration_s: options.durationS,
+    return {
+      window: run.window,
+      verdict: { ...verdict, checks: [...verdict.checks, ...run.checks] },
+      nodes: target.nodes,
+      extra: { ...run.extra, renewals_logged: verdict.renewalsLogged },
     };
-    const checks = [...verdict.checks, ...run.checks];
-    const extra = {
-      ...run.extra,
-      renewals_logged: verdict.renewalsLogged,
-      baseline,
-      ratio_to_baseline: Number(
-        (run.window.ops / run.window.seconds / baseline.append_fdatasync_per_second).toFixed(2),
-      ),
-    };
-    const judged = { ...verdict, checks };
-    const nodes = target.nodes;
-    const report = reportOf(options.profile, load, nodes, shape, run.window, judged, extra);
-    return { report, meter: run.window.meter };
   } finally {
     await target.close();
   }
+}
+
+async function runPeers(options: BenchOptions): Promise<Judged> {
+  const { window, verdict, peers, losses } = await comparePeers(options);
+  for (const line of peerLines(peers, losses)) say(line);
+  return { window, verdict, nodes: NODES, extra: { peers, losses } };
+}
+
+async function runOnce(options: BenchOptions): Promise<Finished> {
+  const baseline = measureBaseline();
+  const load = readLoad();
+  const run = options.profile === 'peers' ? await runPeers(options) : await runProfile(options);
+  const { window } = run;
+  const shape = {
+    connections: options.connections,
+    inflight: options.inflight,
+    rate: options.rate,
+    duration_s: options.durationS,
+  };
+  const rate = window.ops / window.seconds;
+  const ratio = Number((rate / baseline.append_fdatasync_per_second).toFixed(2));
+  const extra = { ...run.extra, baseline, ratio_to_baseline: ratio };
+  const { profile } = options;
+  const report = reportOf(profile, load, run.nodes, shape, window, run.verdict, extra);
+  return { report, meter: window.meter };
 }
 
 function spreadOf(values: readonly number[]) {
@@ -95,12 +119,10 @@ function publish(options: BenchOptions, { report, meter }: Finished): void {
 }
 
 async function bench(options: BenchOptions): Promise<number> {
-  const runner = RUNNERS[options.profile];
-  if (runner === undefined) throw new UsageError(`profile ${options.profile}: nothing runs it`);
   const runs: Finished[] = [];
   for (let run = 1; run <= options.repeats; run += 1) {
     if (options.repeats > 1) say(`run ${run} of ${options.repeats}`);
-    runs.push(await runOnce(options, runner));
+    runs.push(await runOnce(options));
   }
   const finished = middleOf(runs);
   publish(options, finished);

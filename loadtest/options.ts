@@ -53,7 +53,7 @@ export const PROFILES: Readonly<Record<string, ProfileDefaults>> = {
   hot: closed('one lock, 1,000 waiters: hand-overs a second', 8, 1_000),
   expiry: closed('100,000 leases end within a second, under the headline load', 8, 2_048),
   failover: { ...closed('the leader is killed again and again', 1, 16), durationS: 60 },
-  peers: later('etcd, ZooKeeper and Redlock over five Redis, beside headline'),
+  peers: closed('etcd, ZooKeeper and Redlock over five Redis, beside Holdfast', 8, 1_024),
   'watch-fanout': later('5,000 watchers, 100,000 deliveries a second'),
   snapshot: later('a million leases: restart, memory, pauses'),
   http: later('the HTTP interface'),
