@@ -38,10 +38,15 @@ export const OVERLOAD_CODES: readonly number[] = [
   OutcomeCode.DeadlinePassed,
 ];
 
+/** A request that is answered well within this has been served: docs/CAPACITY. */
+export const SLO_MS = 1_000;
+
 export class Meter {
   isRecording = false;
   /** Operations that were answered well while recording. */
   operations = 0;
+  /** … and of these, later than SLO_MS. */
+  late = 0;
   /** Refusals that the load expects, while recording. */
   refusals = 0;
   /** Replies that say what cannot be: see `firstWrong`. */
@@ -86,6 +91,7 @@ export class Meter {
     }
     if (!this.isRecording) return;
     this.operations += 1;
+    if (latencyMs > SLO_MS) this.late += 1;
     this.byKind[kind]?.record(latencyMs);
     this.second.record(latencyMs);
   }
@@ -96,6 +102,7 @@ export class Meter {
     this.second.reset();
     this.seconds.length = 0;
     this.operations = 0;
+    this.late = 0;
   }
 
   /** A reply that cannot be: the figure is worth nothing. */
@@ -127,6 +134,12 @@ export class Meter {
       if (this.isRefusal[code] === 0) sum += this.codes[code] as number;
     }
     return sum;
+  }
+
+  /** Share of the requests that were answered well within SLO_MS; refusals and errors were not. */
+  get served(): number {
+    const all = this.operations + this.refusals + this.errors;
+    return all === 0 ? 0 : (this.operations - this.late) / all;
   }
 
   /** Answers other than Ok by code, refusals included. */

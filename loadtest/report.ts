@@ -54,6 +54,8 @@ export interface Report {
   readonly errors: number;
   readonly refusals: number;
   readonly answers_by_code: Readonly<Record<string, number>>;
+  /** Share of the requests that were answered well within a second. */
+  readonly served_within_1s: number;
   readonly latency_ms: LatencyFigures;
   readonly latency_ms_by_operation: Readonly<Record<string, LatencyFigures>>;
   readonly cpu_us_per_op: PerProcess & { readonly user: PerProcess; readonly system: PerProcess };
@@ -165,6 +167,7 @@ export function reportOf(
     errors: meter.errors,
     refusals: meter.refusals,
     answers_by_code: meter.answersByCode(),
+    served_within_1s: rounded(meter.served, 6),
     latency_ms: latency.figures(),
     latency_ms_by_operation: byOperation(meter),
     cpu_us_per_op: cpuPerOp(window),
@@ -227,6 +230,7 @@ export function summary(report: Report): string[] {
     `            ${cluster.settings}; log compaction is not in this build`,
     `load        ${load.connections} connections, ${asked}`,
     `answers     ${report.ops} good, ${report.refusals} refused, ${report.errors} errors`,
+    `            ${(100 * report.served_within_1s).toFixed(4)} % served well within 1 s`,
     `CPU µs/op   ${processes(cpu)}`,
     `  user      ${processes(cpu.user)}`,
     `  kernel    ${processes(cpu.system)}`,

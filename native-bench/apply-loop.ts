@@ -114,6 +114,19 @@ export class ApplyLoop {
     this.apply();
   }
 
+  /** Bytes of the last entry and of what was sent for it, both ways, frames included. */
+  get entryBytes(): number {
+    return this.entry.length;
+  }
+
+  get requestBytes(): number {
+    return this.requests.length;
+  }
+
+  get replyBytes(): number {
+    return this.replies.length;
+  }
+
   private encodeNext(seat: Seat, correlation: number): void {
     const { requests } = this;
     const { session, lease } = seat;

@@ -15,7 +15,7 @@ import { readCommit, readLoad, readMachine } from '../loadtest/machine.js';
 import { compiledFile, projectFile } from '../test/gate/paths.js';
 import type { Figure } from './figure.js';
 
-const BENCHES = ['disk', 'socket', 'codec', 'memory', 'threads', 'apply', 'log'];
+const BENCHES = ['disk', 'socket', 'codec', 'memory', 'threads', 'apply', 'leases', 'log'];
 const HISTORY = 'native-bench/history.jsonl';
 /** For the counting of bytes: nothing is collected while an operation is watched. */
 const FLAGS = ['--expose-gc', '--min-semi-space-size=64', '--max-semi-space-size=128'];

@@ -7,6 +7,7 @@ import { measure as apply } from './apply.js';
 import { measure as codec } from './codec.js';
 import { measure as disk } from './disk.js';
 import type { Figure } from './figure.js';
+import { measure as leases } from './leases.js';
 import { measure as log } from './log.js';
 import { measure as memory } from './memory.js';
 import { measure as socket } from './socket.js';
@@ -16,6 +17,7 @@ const BENCHES: Readonly<Record<string, () => Promise<Figure[]>>> = {
   apply,
   codec,
   disk,
+  leases,
   log,
   memory,
   socket,

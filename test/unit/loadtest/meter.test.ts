@@ -68,3 +68,13 @@ t.test('every second has its own row', async (t) => {
     ],
   );
 });
+
+t.test('served is what was answered well within a second, of everything asked', async (t) => {
+  const meter = new Meter(OVERLOAD_CODES);
+  meter.isRecording = true;
+  for (let i = 0; i < 7; i += 1) meter.onAnswer(CommandKind.Acquire, OutcomeCode.Ok, 1_000);
+  meter.onAnswer(CommandKind.Acquire, OutcomeCode.Ok, 1_001);
+  meter.onAnswer(CommandKind.Acquire, ErrorCode.Overloaded, 1);
+  meter.onAnswer(CommandKind.Acquire, OutcomeCode.LockBusy, 1);
+  t.equal(meter.served, 0.7);
+});
