@@ -47,7 +47,10 @@ export class Expiry implements FleetHandler {
   /** Which lease each waiter waits for. */
   private readonly waitsFor: number[] = [];
   private phase: 'taking' | 'queueing' | 'waiting' = 'taking';
+  /** Acquires of the takers that were sent; later, waiters that stand in a queue. */
   private sent = 0;
+  /** Waiters whose acquire was sent. */
+  private queued = 0;
   private windowMs = 0;
   /** Cluster time less performance.now(), by the newest answer. */
   private aheadMs = 0;
@@ -117,6 +120,8 @@ export class Expiry implements FleetHandler {
       this.takeNext();
       return;
     }
+    // Found free: the window began before every waiter stood in its queue.
+    if (seat.place === 0) this.onQueued();
     const lease = this.waitsFor[seat.index] as number;
     this.lateness.record(seat.entryMs - (this.deadlines[lease] as number));
     if (this.deadlines[lease] === this.lastDeadlineMs) this.freedMs = seat.entryMs;
@@ -183,8 +188,6 @@ export class Expiry implements FleetHandler {
     await done;
     this.phase = 'waiting';
   }
-
-  private queued = 0;
 
   private queueNext(): void {
     const lease = this.waitsFor[this.queued];

@@ -72,7 +72,7 @@ async function runOnce(options: BenchOptions): Promise<Finished> {
     connections: options.connections,
     inflight: options.inflight,
     rate: options.rate,
-    duration_s: options.durationS,
+    duration_s: Number(window.seconds.toFixed(1)),
   };
   const rate = window.ops / window.seconds;
   const ratio = Number((rate / baseline.append_fdatasync_per_second).toFixed(2));
