@@ -192,7 +192,7 @@ function peerRow(peer: PeerFigure): string {
 
 /** One comparison: figures, then what each peer is, then where Holdfast loses. */
 function peerTable(row: Kept): string[] {
-  const peers = (row['peers'] ?? []) as readonly PeerFigure[];
+  const peers = (row['comparison'] ?? []) as readonly PeerFigure[];
   const losses = (row['losses'] ?? []) as readonly string[];
   const head = '| who | in flight | ops/s | least to most | p50 ms | p99 ms | Holdfast is |';
   const whole = `${head} its own loader |`;

@@ -58,9 +58,9 @@ async function runProfile(options: BenchOptions): Promise<Judged> {
 }
 
 async function runPeers(options: BenchOptions): Promise<Judged> {
-  const { window, verdict, peers, losses } = await comparePeers(options);
-  for (const line of peerLines(peers, losses)) say(line);
-  return { window, verdict, nodes: NODES, extra: { peers, losses } };
+  const { window, verdict, comparison, peers, losses } = await comparePeers(options);
+  for (const line of peerLines(comparison, losses)) say(line);
+  return { window, verdict, nodes: NODES, extra: { peers, comparison, losses } };
 }
 
 async function runOnce(options: BenchOptions): Promise<Finished> {

@@ -68,12 +68,16 @@ function chart(title, curves, options) {
     scales: options.scales, axes: options.axes, legend: { live: true } };
   new uPlot(plot, curves.data, document.getElementById('charts'));
 }
-const percentile = (tail) => tail == null ? '' : Number((100 * (1 - 1 / tail)).toPrecision(6)) + ' %';
+const percentile = (tail) =>
+  tail == null ? '' : Number((100 * (1 - 1 / tail)).toPrecision(6)) + ' %';
 const log = { distr: 3, log: 10 };
 chart('latency by percentile', curves.percentiles, {
   x: { label: 'percentile', value: (u, v) => percentile(v) },
   scales: { x: { time: false, ...log }, y: log },
-  axes: [{ label: 'percentile', values: (u, all) => all.map(percentile) }, { label: 'ms', size: 70 }],
+  axes: [
+    { label: 'percentile', values: (u, all) => all.map(percentile) },
+    { label: 'ms', size: 70 },
+  ],
 });
 const seconds = (label) => ({ x: { label: 'second' }, scales: { x: { time: false } },
   axes: [{ label: 'second' }, { label, size: 70 }] });

@@ -50,6 +50,9 @@ function counts(own: readonly number[], common: number): number[] {
 export interface Comparison {
   readonly window: Window;
   readonly verdict: Verdict;
+  /** Every system at every in-flight count, Holdfast's own rows first. */
+  readonly comparison: readonly PeerFigure[];
+  /** Each peer at its best in-flight count, beside Holdfast at its own best. */
   readonly peers: readonly PeerFigure[];
   /** Sentences that say where Holdfast loses. */
   readonly losses: readonly string[];
@@ -253,14 +256,15 @@ export async function comparePeers(options: BenchOptions): Promise<Comparison> {
       return { name, version, durability, settings, slices, own };
     }),
   ];
-  const peers = all.flatMap((side) => rowsOf(side, holdfast.slices));
+  const comparison = all.flatMap((side) => rowsOf(side, holdfast.slices));
+  const peers = comparison.filter((row) => row.is_best && row.name !== HOLDFAST);
   const errors: Check[] = sides.map((side) => ({
     name: side.peer.name,
     isKept: side.errors === 0,
     detail: `${side.errors} operations were refused or wrong`,
   }));
   const judged = { ...verdict, checks: [...verdict.checks, ...errors] };
-  return { window, verdict: judged, peers, losses: lossesOf(peers) };
+  return { window, verdict: judged, comparison, peers, losses: lossesOf(comparison) };
 }
 
 function freshPeer(name: string): Peer {
@@ -271,12 +275,12 @@ function freshPeer(name: string): Peer {
 }
 
 /** The rows as lines for a person. */
-export function peerLines(peers: readonly PeerFigure[], losses: readonly string[]): string[] {
+export function peerLines(rows: readonly PeerFigure[], losses: readonly string[]): string[] {
   const lines = [
     '',
     'who        in flight    ops/s (least – most)      p50 ms    p99 ms  Holdfast is',
   ];
-  for (const row of peers) {
+  for (const row of rows) {
     const rate = `${row.ops_per_second} (${row.min} – ${row.max})`.padStart(26);
     const p50 = row.p50_ms.toFixed(2).padStart(10);
     const p99 = row.p99_ms.toFixed(2).padStart(10);
@@ -285,7 +289,7 @@ export function peerLines(peers: readonly PeerFigure[], losses: readonly string[
     const inflight = String(row.inflight).padStart(10);
     lines.push(`${row.name.padEnd(10)}${inflight}${rate}${p50}${p99}${ratio}`);
   }
-  for (const row of peers.filter((each) => each.is_best)) {
+  for (const row of rows.filter((each) => each.is_best && each.name !== HOLDFAST)) {
     const own = row.own_loader === null ? '' : `, own loader ${row.own_loader}/s`;
     lines.push(`${row.name}: ${row.version}; ${row.settings}; ${row.durability}${own}`);
     if (row.own_loader_note !== '') lines.push(`  its own loader: ${row.own_loader_note}`);
