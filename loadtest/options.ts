@@ -91,6 +91,8 @@ export class UsageError extends Error {
 }
 
 const LEASES_DEFAULT = 100_000;
+/** Profiles that start and end what they measure. */
+const OWN_NODES = ['failover', 'peers'];
 
 export function helpText(): string {
   const lines = Object.entries(PROFILES).map(([name, { says, isBuilt }]) => {
@@ -160,6 +162,9 @@ export function parseBench(words: readonly string[]): BenchWish {
   }
   if (values.inflight !== undefined && defaults.inflight === null) {
     throw new UsageError(`--inflight: ${profile} is an open loop, use --rate`);
+  }
+  if (values.endpoints !== undefined && OWN_NODES.includes(profile)) {
+    throw new UsageError(`--endpoints: ${profile} ends nodes, it wants nodes of its own`);
   }
   return {
     kind: 'run',

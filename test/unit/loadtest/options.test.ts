@@ -38,6 +38,7 @@ t.test('options of another kind of loop, and numbers that are none, are refused'
     ['--duration', 'long'],
     ['--connections', '1.5'],
     ['--unknown'],
+    ['--profile', 'failover', '--endpoints', '127.0.0.1:7401'],
   ]) {
     t.equal(refused(words), EXIT_USAGE, words.join(' '));
   }
