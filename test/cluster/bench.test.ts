@@ -1,4 +1,4 @@
-/** `npm run bench` in small, against real nodes: the fields that scripts rely on, and its checks. */
+/** `npm run bench` in small, against real nodes: fields that scripts rely on, and its checks. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
