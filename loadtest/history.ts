@@ -66,7 +66,7 @@ const HEAD = [
   'measured with five durable nodes and the load generator on one machine, and only rows against',
   'which nothing spoke are here: digests equal, every reply looked at, every operation counted in',
   'the log. To compare figures of different days, look at the last two columns: how many appends a',
-  'second this disk flushed one after another at that moment, and what else the machine was doing.',
+  'second this disk flushed one after another at that moment, and the load average before the run.',
   '',
 ];
 
@@ -123,7 +123,8 @@ function particulars(row: Kept): string {
     case 'hot':
       return `${countAt(row, 'hand_overs_per_second')} hand-overs/s`;
     case 'expiry': {
-      const size = `${countAt(row, 'expiry.within_one_second')} within a second`;
+      const of = `of ${countAt(row, 'expiry.leases')} leases`;
+      const size = `${countAt(row, 'expiry.within_one_second')} ${of} within a second`;
       const late = `p99 ${msAt(row, 'expiry.lateness_ms.p99')} late`;
       const last = `the last ${msAt(row, 'expiry.last_freed_late_ms')}`;
       return `${size}; ${late}, ${last}; others’ p99 ${msAt(row, 'expiry.others_p99_ms')}`;
@@ -147,18 +148,26 @@ function spread(row: Kept): string {
   return `${runs} runs, ${least} to ${most}`;
 }
 
+/** In flight or a second, and for how long. */
+function askedFor({ load }: Kept): string {
+  const { inflight, rate } = load;
+  const much = rate === null ? `${count(inflight ?? 0)} in flight` : `${count(rate)}/s`;
+  return `${much}, ${count(load.duration_s)} s`;
+}
+
 const COLUMNS = 'ops/s | runs | p50 ms | p99 ms | p99.9 ms | CPU µs/op | ops a commit';
 
 function profileTable(rows: readonly Kept[]): string[] {
   const hasMore = rows.some((row) => particulars(row) !== '');
   const more = hasMore ? ' | of this profile' : '';
-  const head = `| commit | what changed | ${COLUMNS}${more} | appends/s | load |`;
+  const head = `| commit | what changed | asked for | ${COLUMNS}${more} | appends/s | load |`;
   const lines = [head, head.replace(/[^|]+/g, '---')];
   for (const row of rows) {
     const { latency_ms: latency } = row;
     const cells = [
       `\`${row.commit}\``,
       row.note,
+      askedFor(row),
       `**${count(row.ops_per_second)}**`,
       spread(row),
       ms(latency.p50),
