@@ -186,6 +186,7 @@ function profileTable(rows: readonly Kept[]): string[] {
 
 function peerRow(peer: PeerFigure): string {
   const best = peer.is_best ? ' at its best' : '';
+  const isOwn = peer.name === 'Holdfast';
   const cells = [
     peer.name,
     count(peer.inflight),
@@ -193,7 +194,7 @@ function peerRow(peer: PeerFigure): string {
     `${count(peer.min)} to ${count(peer.max)}`,
     ms(peer.p50_ms),
     ms(peer.p99_ms),
-    peer.ratio === null ? '' : `${peer.ratio.toFixed(2)} times${best}`,
+    peer.ratio === null || isOwn ? best.trim() : `${peer.ratio.toFixed(2)} times${best}`,
     peer.own_loader === null ? '' : `${count(peer.own_loader)}/s`,
   ];
   return `| ${cells.join(' | ')} |`;
@@ -203,7 +204,7 @@ function peerRow(peer: PeerFigure): string {
 function peerTable(row: Kept): string[] {
   const peers = (row['comparison'] ?? []) as readonly PeerFigure[];
   const losses = (row['losses'] ?? []) as readonly string[];
-  const head = '| who | in flight | ops/s | least to most | p50 ms | p99 ms | Holdfast is |';
+  const head = '| who | in flight | ops/s | least to most | p50 ms | p99 ms | Holdfast does |';
   const whole = `${head} its own loader |`;
   const lines = [whole, whole.replace(/[^|]+/g, '---'), ...peers.map(peerRow), ''];
   for (const { name, version, settings, durability, own_loader_note } of peers.filter(
