@@ -3,131 +3,151 @@
  *
  *     npm run bench -- --profile headline --duration 60
  *
- * Owns: profiles, options, the report. Starts its own five nodes in a scratch folder unless
- * --endpoints is given. The durability setting is the product's only one and is printed.
+ * Owns: runs and repeats, where the report goes, the exit status. Starts its own five nodes in a
+ * scratch folder unless --endpoints is given. The durability setting is the product's only one and
+ * is printed. Called by package.json.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
-import { parseArgs } from 'node:util';
-import { build } from 'hdr-histogram-js';
-import { Cluster } from '../test/cluster/harness.js';
-import { SlotLoad } from './slots.js';
+import { writeFileSync } from 'node:fs';
+import { measureBaseline } from './baseline.js';
+import { keep, writePage } from './history.js';
+import { readLoad } from './machine.js';
+import type { Meter } from './meter.js';
+import { type BenchOptions, helpText, parseBench, UsageError } from './options.js';
+import { comparePeers, peerLines } from './peers/compare.js';
+import { plotPage } from './plot.js';
+import { isSound, percentileTable, type Report, reportOf, summary } from './report.js';
+import { RUNNERS } from './runs.js';
+import { Target } from './target.js';
+import { judge, type Verdict } from './verdict.js';
+import { say, type Window } from './window.js';
 
-/** Closed-loop profiles: connections and requests in flight over all of them. */
-const PROFILES: Readonly<Record<string, { connections: number; inflight: number }>> = {
-  headline: { connections: 8, inflight: 2_048 },
-  saturated: { connections: 16, inflight: 8_192 },
-  'inflight-1024': { connections: 8, inflight: 1_024 },
-  latency: { connections: 1, inflight: 1 },
-  unpipelined: { connections: 256, inflight: 256 },
-};
-const NAMES = 100_000;
-const CLOCK_TICKS_PER_SECOND = 100;
-const WARM_UP_MS = 3_000;
+/** Of a cluster of our own. */
+const NODES = 5;
 
-const { values } = parseArgs({
-  options: {
-    profile: { type: 'string', default: 'headline' },
-    duration: { type: 'string', default: '10' },
-    connections: { type: 'string' },
-    inflight: { type: 'string' },
-    json: { type: 'string' },
-    hgrm: { type: 'string' },
-  },
-});
-const profile = PROFILES[values.profile];
-if (profile === undefined) {
-  process.stderr.write(`--profile: one of ${Object.keys(PROFILES).join(', ')}\n`);
-  process.exit(64);
-}
-const connections = Number(values.connections ?? profile.connections);
-const inflight = Number(values.inflight ?? profile.inflight);
-const durationS = Number(values.duration);
-
-/** CPU time of a process so far, all its threads, in µs. */
-function cpuUs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / CLOCK_TICKS_PER_SECOND;
+/** One run, judged. */
+interface Finished {
+  readonly report: Report;
+  readonly meter: Meter;
 }
 
-const cluster = await Cluster.start();
-try {
-  const leader = await cluster.leader();
-  const [host, port] = cluster.endpoint(leader).split(':');
-  const latencyUs = build({ lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000 });
-  const load = new SlotLoad(
-    { host: String(host), port: Number(port), connections, inflight, names: NAMES },
-    latencyUs,
-  );
-  await load.open();
-  load.start();
-  await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
-  const before = await cluster.status(leader);
-  const cpuBefore = new Map(cluster.nodeIds.map((id) => [id, cpuUs(cluster.pid(id))]));
-  const ownBefore = process.cpuUsage();
-  const bytesBefore = load.bytes;
-  const startedMs = performance.now();
-  load.isRecording = true;
-  const ticker = setInterval(() => {
-    const seconds = (performance.now() - startedMs) / 1_000;
-    const rate = Math.round(load.operations / seconds);
-    process.stderr.write(`${seconds.toFixed(0)} s  ${rate} ops/s\n`);
-  }, 2_000);
-  await new Promise((resolve) => setTimeout(resolve, durationS * 1_000));
-  load.isRecording = false;
-  clearInterval(ticker);
-  const seconds = (performance.now() - startedMs) / 1_000;
-  const own = process.cpuUsage(ownBefore);
-  const clientUs = own.user + own.system;
-  const nodeUs = (id: number): number => cpuUs(cluster.pid(id)) - (cpuBefore.get(id) ?? 0);
-  const perOp = (us: number): number => Number((us / load.operations).toFixed(2));
-  const all = cluster.nodeIds.map(nodeUs);
-  const totalNodesUs = all.reduce((sum, us) => sum + us, 0);
-  const leaderUs = nodeUs(leader);
-  const bytes = load.bytes - bytesBefore;
-  const after = await cluster.status(leader);
-  await load.stop();
-  const settled = await cluster.settled(60_000);
-  const digests = new Set(settled.map((status) => status.digest));
-  const entries = after.appliedIndex - before.appliedIndex;
-  const percentile = (share: number): number => latencyUs.getValueAtPercentile(share) / 1_000;
-  const errors = [...load.errors.values()].reduce((sum, count) => sum + count, 0);
-  const cpu = os.cpus()[0]?.model ?? 'unknown';
-  const report = {
-    profile: values.profile,
-    machine: { cpu, cores: os.cpus().length, kernel: os.release(), node: process.version },
-    cluster: { nodes: cluster.nodeIds.length, durable: true },
-    load: { connections, inflight, duration_s: durationS },
-    ops: load.operations,
-    ops_per_second: Math.round(load.operations / seconds),
-    errors,
-    errors_by_code: Object.fromEntries(load.errors),
-    latency_ms: {
-      p50: percentile(50),
-      p90: percentile(90),
-      p99: percentile(99),
-      p999: percentile(99.9),
-      max: latencyUs.maxValue / 1_000,
-    },
-    cpu_us_per_op: {
-      leader: perOp(leaderUs),
-      follower: perOp((totalNodesUs - leaderUs) / (all.length - 1)),
-      client: perOp(clientUs),
-      total: perOp(totalNodesUs + clientUs),
-    },
-    bytes_per_op: { client: Math.round(bytes / load.operations) },
-    commits_per_second: Math.round(entries / seconds),
-    ops_per_commit: Number((load.operations / entries).toFixed(1)),
-    digests_agree: digests.size === 1,
-  };
-  const text = JSON.stringify(report, null, 2);
-  process.stdout.write(`${text}\n`);
-  if (values.json !== undefined) writeFileSync(values.json, `${text}\n`);
-  if (values.hgrm !== undefined) {
-    writeFileSync(values.hgrm, latencyUs.outputPercentileDistribution(5, 1_000));
+/** What a run hands over to the report. */
+interface Judged {
+  readonly window: Window;
+  readonly verdict: Verdict;
+  readonly nodes: number;
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+async function runProfile(options: BenchOptions): Promise<Judged> {
+  const runner = RUNNERS[options.profile];
+  if (runner === undefined) throw new UsageError(`profile ${options.profile}: nothing runs it`);
+  const { endpoints } = options;
+  const target = endpoints === null ? await Target.start() : Target.at(endpoints);
+  try {
+    const run = await runner(target, options);
+    const verdict = await judge(target, run.meters, run.isRepeating);
+    return {
+      window: run.window,
+      verdict: { ...verdict, checks: [...verdict.checks, ...run.checks] },
+      nodes: target.nodes,
+      extra: { ...run.extra, renewals_logged: verdict.renewalsLogged },
+    };
+  } finally {
+    await target.close();
   }
-  process.exitCode = errors === 0 && digests.size === 1 ? 0 : 1;
-} finally {
-  await cluster.close();
+}
+
+async function runPeers(options: BenchOptions): Promise<Judged> {
+  const { window, verdict, comparison, peers, losses } = await comparePeers(options);
+  for (const line of peerLines(comparison, losses)) say(line);
+  return { window, verdict, nodes: NODES, extra: { peers, comparison, losses } };
+}
+
+async function runOnce(options: BenchOptions): Promise<Finished> {
+  const baseline = measureBaseline();
+  const load = readLoad();
+  const run = options.profile === 'peers' ? await runPeers(options) : await runProfile(options);
+  const { window } = run;
+  const shape = {
+    connections: options.connections,
+    inflight: options.inflight,
+    rate: options.rate,
+    duration_s: Number(window.seconds.toFixed(1)),
+  };
+  const rate = window.ops / window.seconds;
+  const ratio = Number((rate / baseline.append_fdatasync_per_second).toFixed(2));
+  const extra = { ...run.extra, baseline, ratio_to_baseline: ratio };
+  const { profile } = options;
+  const report = reportOf(profile, load, run.nodes, shape, window, run.verdict, extra);
+  return { report, meter: window.meter };
+}
+
+function spreadOf(values: readonly number[]) {
+  const sorted = [...values].sort((left, right) => left - right);
+  const median = sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
+  return { median, min: sorted[0] ?? 0, max: sorted[sorted.length - 1] ?? 0 };
+}
+
+/** The run with the median rate, with the spread of all. Unsound runs count as errors. */
+function middleOf(runs: readonly Finished[]): Finished {
+  const byRate = [...runs].sort(
+    (left, right) => left.report.ops_per_second - right.report.ops_per_second,
+  );
+  const middle = byRate[Math.floor((byRate.length - 1) / 2)] as Finished;
+  const pick = (value: (report: Report) => number) =>
+    spreadOf(runs.map(({ report }) => value(report)));
+  const repeats = {
+    count: runs.length,
+    sound: runs.filter(({ report }) => isSound(report)).length,
+    ops_per_second: pick((report) => report.ops_per_second),
+    p50_ms: pick((report) => report.latency_ms.p50),
+    p99_ms: pick((report) => report.latency_ms.p99),
+    cpu_us_per_op: pick((report) => report.cpu_us_per_op.total ?? 0),
+  };
+  return { report: { ...middle.report, repeats }, meter: middle.meter };
+}
+
+function publish(options: BenchOptions, { report, meter }: Finished): void {
+  for (const line of percentileTable(meter)) say(line);
+  say('');
+  for (const line of summary(report)) say(line);
+  const text = `${JSON.stringify(report, null, 2)}\n`;
+  process.stdout.write(text);
+  if (options.json !== null) writeFileSync(options.json, text);
+  if (options.hgrm !== null) writeFileSync(options.hgrm, meter.total().hgrm());
+  if (options.plot !== null) writeFileSync(options.plot, plotPage(report, meter));
+}
+
+async function bench(options: BenchOptions): Promise<number> {
+  const runs: Finished[] = [];
+  for (let run = 1; run <= options.repeats; run += 1) {
+    if (options.repeats > 1) say(`run ${run} of ${options.repeats}`);
+    runs.push(await runOnce(options));
+  }
+  const finished = middleOf(runs);
+  publish(options, finished);
+  const isEverySound = runs.every(({ report }) => isSound(report));
+  if (options.keep !== null && isEverySound) {
+    keep(finished.report, options.keep);
+    writePage();
+  } else if (options.keep !== null) {
+    say('not kept: the figure may not be believed');
+  }
+  return isEverySound ? 0 : 1;
+}
+
+async function main(words: readonly string[]): Promise<number> {
+  const wish = parseBench(words);
+  if (wish.kind === 'help') process.stdout.write(`${helpText()}\n`);
+  else if (wish.kind === 'report') writePage();
+  else return bench(wish.options);
+  return 0;
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = error.status;
 }

@@ -16,6 +16,11 @@ import { encodeRequest } from '../src/wire/request.js';
 
 /** Requests after which a frame is sent without waiting for the turn to end. */
 const FRAME_REQUESTS_MAX = 1_024;
+/** Buffers kept for the next frames; a write that is done gives its buffer back. */
+const FREE_BUFFERS_MAX = 16;
+
+/** Correlation of the hello that every connection begins with. */
+export const HELLO = 1;
 
 export interface RawHandlers {
   /** `reader` stands on a reply; its field bytes are `bytes` fieldsStart … fieldsEnd. */
@@ -24,9 +29,12 @@ export interface RawHandlers {
 }
 
 export class RawConnection {
-  readonly out = new OutBuffer();
   bytesSent = 0;
   bytesReceived = 0;
+  private out = new OutBuffer();
+  private readonly free: OutBuffer[] = [];
+  /** Buffers whose write is not done, oldest first: writes are done in order. */
+  private readonly written: OutBuffer[] = [];
   private readonly socket: net.Socket;
   private readonly assembler = new FrameAssembler(frameBytesAt);
   private readonly reader = new ReplyReader();
@@ -34,6 +42,7 @@ export class RawConnection {
   private requests = 0;
   private isFlushAsked = false;
   private readonly onFlush = (): void => this.flush();
+  private readonly onWritten = (): void => this.giveBack();
 
   constructor(
     host: string,
@@ -45,11 +54,11 @@ export class RawConnection {
     this.socket.on('error', () => undefined); // 'close' follows and is what the owner is told
     this.socket.on('close', () => handlers.onClose());
     this.begin();
-    this.send(1, -1, [CommandKind.Hello, 1, 'loadtest']);
+    this.send(HELLO, -1, [CommandKind.Hello, 1, 'loadtest']);
     this.end();
   }
 
-  /** Makes sure that a frame is open; the caller encodes one request into `out`, then end(). */
+  /** Makes sure that a frame is open; the caller encodes one request into it, then end(). */
   begin(): OutBuffer {
     if (this.requests === 0) this.framePosition = beginFrame(this.out);
     return this.out;
@@ -76,11 +85,21 @@ export class RawConnection {
   private flush(): void {
     this.isFlushAsked = false;
     if (this.requests === 0 || this.socket.destroyed) return;
-    endFrame(this.out, this.framePosition, this.requests);
+    const { out } = this;
+    endFrame(out, this.framePosition, this.requests);
     this.requests = 0;
-    const bytes = this.out.take();
-    this.bytesSent += bytes.length;
-    this.socket.write(bytes);
+    this.bytesSent += out.length;
+    this.written.push(out);
+    this.out = this.free.pop() ?? new OutBuffer();
+    this.socket.write(out.bytes.subarray(0, out.length), this.onWritten);
+  }
+
+  /** The socket has taken the oldest frame, or was destroyed: its buffer may be filled again. */
+  private giveBack(): void {
+    const done = this.written.shift();
+    if (done === undefined) return;
+    done.clear();
+    if (this.free.length < FREE_BUFFERS_MAX) this.free.push(done);
   }
 
   private onChunk(chunk: Uint8Array): void {
