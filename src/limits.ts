@@ -55,7 +55,7 @@ export const BATCHES_IN_FLIGHT_MAX = 64;
 /** Operations that one turn applies before sockets and timers get theirs. */
 export const APPLY_OPERATIONS_MAX = 16_384;
 /** The longest that an open batch waits for company under load. */
-export const BATCH_GAP_US_MAX = 4_000;
+export const BATCH_GAP_US_MAX = 5_000;
 
 /** Client connections a node accepts. Full: the new one is closed with OVERLOADED. */
 export const CONNECTIONS_MAX = 10_000;

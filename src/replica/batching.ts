@@ -55,7 +55,7 @@ export function closeWhenDue(state: ReplicaState): void {
     if (isPulseDue(state)) closeBatch(state, nowUs);
     return;
   }
-  const waitUs = pacer.waitUs(nowUs);
+  const waitUs = pacer.waitUs(nowUs, open.count);
   if (waitUs > 0) state.options.turn.after(waitUs);
   else closeBatch(state, nowUs);
 }
@@ -98,7 +98,7 @@ function isPulseDue(state: ReplicaState): boolean {
 
 function closeBatch(state: ReplicaState, nowUs: number): void {
   refuseOverdue(state, nowUs);
-  state.pacer.onClosed(nowUs, state.open.count);
+  state.pacer.onClosed(nowUs, state.open.count, state.pending.operations);
   propose(state, EntryKind.Batch);
 }
 
