@@ -26,7 +26,7 @@ class Filler {
   leases = 0;
   private readonly command = new Command();
   private readonly outcome = new Outcome();
-  private readonly ids = new Uint32Array(4 * SESSIONS);
+  private readonly ids = new Int32Array(4 * SESSIONS);
   private index = 0;
 
   constructor() {
