@@ -12,6 +12,9 @@ import {
   type SettingName,
   type Settings,
 } from '../core/locks/settings.js';
+
+export type { SettingName } from '../core/locks/settings.js';
+
 import { MEMBERS_MAX } from '../limits.js';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from '../observe/logger.js';
 
@@ -164,6 +167,11 @@ function checkRelations(option: string, settings: Settings): void {
         'must not fall in this order',
     );
   }
+}
+
+/** What a setting in ms is unless the founding record has another value. */
+export function defaultSettingMs(name: SettingName): number {
+  return defaultSettings()[name];
 }
 
 function isSettingName(text: string): text is SettingName {
