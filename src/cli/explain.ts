@@ -6,7 +6,7 @@
  * leader-call.ts.
  */
 import { HoldfastError } from '../client/errors.js';
-import type { SilentNode } from '../client/unreachable.js';
+import { NO_ANSWER, SAYS_NOTHING, type SilentNode } from '../client/unreachable.js';
 import { defaultSettingMs, type SettingName } from '../server/options.js';
 import { formatDuration } from './duration.js';
 
@@ -29,7 +29,9 @@ function silentIn(error: unknown): readonly SilentNode[] {
 /** True when no node was reached and each has said at once that it will not be. */
 export function isHopeless(error: unknown): boolean {
   const silent = silentIn(error);
-  return silent.length > 0 && silent.every(({ reason }) => reason !== 'no answer');
+  const isQuick = ({ reason }: SilentNode): boolean =>
+    reason !== NO_ANSWER && reason !== SAYS_NOTHING;
+  return silent.length > 0 && silent.every(isQuick);
 }
 
 /** `error` with other words, and all else as it is. */

@@ -8,7 +8,8 @@
 import { connect, type Socket } from 'node:net';
 import { ErrorCode, HoldfastError } from '../client/errors.js';
 import { errorOf, type Greeting, greetingOf } from '../client/reply.js';
-import { reasonOf, SPEAKS_NOT } from '../client/unreachable.js';
+import { NO_ANSWER, reasonOf, SAYS_NOTHING, SPEAKS_NOT } from '../client/unreachable.js';
+import { REQUEST_DEADLINE_MAX_MS } from '../limits.js';
 import { type Endpoint, formatEndpoint } from '../server/options.js';
 import {
   beginFrame,
@@ -23,6 +24,8 @@ import { OutBuffer } from '../wire/out-buffer.js';
 import { CommandKind } from '../wire/request.js';
 import { decodeReplies, type Reply } from '../wire/response.js';
 
+/** A node that lives answers a greeting within this. */
+const SILENCE_MS_LEAST = 500;
 const CLIENT_NAME = 'holdfast-cli';
 
 interface Waiting {
@@ -55,7 +58,7 @@ export class NodeCall {
     this.socket.on('data', (bytes: Buffer) => this.onBytes(bytes));
     this.socket.on('error', (error) => this.end(this.closedBecause(reasonOf(error))));
     this.socket.on('close', () => this.end(this.closedBecause('the node closed it')));
-    this.timer = setTimeout(() => this.end('no answer'), timeoutMs);
+    this.timer = setTimeout(() => this.end(this.silence()), timeoutMs);
   }
 
   /**
@@ -80,7 +83,9 @@ export class NodeCall {
     this.correlation += 1;
     const out = new OutBuffer();
     const position = beginFrame(out);
-    writeValue(out, [this.correlation, Math.min(this.timeoutMs, 60_000), operation]);
+    // A node closes the connection on a deadline that is no integer.
+    const deadlineMs = Math.max(1, Math.min(Math.ceil(this.timeoutMs), REQUEST_DEADLINE_MAX_MS));
+    writeValue(out, [this.correlation, deadlineMs, operation]);
     endFrame(out, position, 1);
     const { correlation } = this;
     return new Promise((resolve, reject) => {
@@ -96,6 +101,11 @@ export class NodeCall {
   /** A connection that ends before the greeting was answered says something about the port. */
   private closedBecause(reason: string): string {
     return this.isOpen && this.greeting === null ? SPEAKS_NOT : reason;
+  }
+
+  private silence(): string {
+    const isLong = this.timeoutMs >= SILENCE_MS_LEAST;
+    return this.isOpen && this.greeting === null && isLong ? SAYS_NOTHING : NO_ANSWER;
   }
 
   private onBytes(bytes: Uint8Array): void {

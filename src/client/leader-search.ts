@@ -15,7 +15,13 @@ import { Connection, type ConnectionListener } from './connection.js';
 import { asHoldfastError, ErrorCode, HoldfastError } from './errors.js';
 import { errorOf, type Greeting, greetingOf } from './reply.js';
 import { type Dial, type Endpoint, formatEndpoint, parseEndpoint } from './transport.js';
-import { type SilentNode, SPEAKS_NOT, silentWords } from './unreachable.js';
+import {
+  NO_ANSWER,
+  SAYS_NOTHING,
+  type SilentNode,
+  SPEAKS_NOT,
+  silentWords,
+} from './unreachable.js';
 
 /** Highest protocol version that this client speaks. */
 const PROTOCOL_VERSION = 1;
@@ -282,7 +288,7 @@ const SILENCE: ReadonlySet<number> = new Set([
 ]);
 
 function silenceReason(connection: Connection, wasGreeted: boolean): string {
-  if (connection.endReason === '') return 'no answer';
+  if (connection.endReason === '') return connection.wasOpen ? SAYS_NOTHING : NO_ANSWER;
   return connection.wasOpen && !wasGreeted ? SPEAKS_NOT : connection.endReason;
 }
 

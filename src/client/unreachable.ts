@@ -13,21 +13,25 @@ export interface SilentNode {
   readonly reason: string;
 }
 
+/** It ends the connection before the greeting is answered. */
+export const SPEAKS_NOT =
+  'accepts connections but does not speak the client protocol: a peer port?';
+/** It keeps the connection and does not answer the greeting. */
+export const SAYS_NOTHING = 'accepts connections but does not answer: a peer port, or it hangs';
+/** It cannot be told yet. */
+export const NO_ANSWER = 'no answer';
+
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refused',
   ENOTFOUND: 'host name not found',
   EAI_AGAIN: 'host name not found: the name server does not answer',
-  ETIMEDOUT: 'no answer',
+  ETIMEDOUT: NO_ANSWER,
   EHOSTUNREACH: 'no route',
   ENETUNREACH: 'no route',
   ECONNRESET: 'reset',
   EPIPE: 'reset',
   EACCES: 'not allowed',
 };
-
-/** It takes connections and does not answer a greeting, or ends the connection instead. */
-export const SPEAKS_NOT =
-  'accepts connections but does not speak the client protocol: a peer port?';
 
 /** What a socket's error means to somebody who gave the address. */
 export function reasonOf(error: Error): string {

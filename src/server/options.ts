@@ -200,6 +200,22 @@ function joinMembers(
 }
 
 /**
+ * What may be a slip in options that can be served: one sentence each. Ports that differ are right
+ * where something forwards them, and founding would write the wrong ones down for ever otherwise.
+ */
+export function doubtsOf(options: ServeOptions): string[] {
+  const self = options.members.find((member) => member.nodeId === options.nodeId);
+  const doubts: string[] = [];
+  for (const port of ['peer', 'client'] as const) {
+    const [here, there] = [options[port], self?.[port] ?? options[port]];
+    if (here.port === there.port) continue;
+    const listed = `--${port}s says ${formatEndpoint(there)} for node ${options.nodeId}`;
+    doubts.push(`--${port} is ${formatEndpoint(here)}, and ${listed}: right only if forwarded`);
+  }
+  return doubts;
+}
+
+/**
  * Checks the words of `holdfast serve`. Throws OptionError for the first that cannot be served.
  */
 export function parseServeOptions(words: ServeWords): ServeOptions {

@@ -206,7 +206,8 @@ export const devCommand: CommandSpec = {
       name: 'setting',
       kind: 'list',
       value: 'NAME=VALUE',
-      summary: 'a replicated setting for the founding record (names: docs/CLI.md); may be repeated',
+      summary:
+        'a replicated setting for the founding (names: docs/GLOSSARY.md, Settings); may be repeated',
     },
   ],
   examples: [

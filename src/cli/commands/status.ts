@@ -39,7 +39,7 @@ const DIGEST_SHOWN = 12;
 
 async function ask(endpoint: Endpoint, nodeId: number | null, timeoutMs: number): Promise<Row> {
   try {
-    const status = await readStatus(endpoint, Math.max(1, timeoutMs));
+    const status = await readStatus(endpoint, timeoutMs);
     return { endpoint, nodeId: status.nodeId, status, reason: '', error: '' };
   } catch (error) {
     const details = error instanceof HoldfastError ? error.details : {};
@@ -49,28 +49,51 @@ async function ask(endpoint: Endpoint, nodeId: number | null, timeoutMs: number)
   }
 }
 
-/** Members that the rows name and that nobody has asked yet. */
-export function unaskedMembers(rows: readonly Row[]): StatusMember[] {
-  const addresses = new Set(rows.map((row) => formatEndpoint(row.endpoint)));
-  const nodes = new Set(rows.map((row) => row.nodeId));
-  const found = new Map<number, StatusMember>();
-  for (const { status } of rows) {
-    for (const member of status?.members ?? []) {
-      const isAsked = nodes.has(member.nodeId) || addresses.has(formatEndpoint(member.endpoint));
-      if (!isAsked) found.set(member.nodeId, member);
-    }
-  }
-  return [...found.values()].sort((left, right) => left.nodeId - right.nodeId);
+/** Members that `first`, a node that answered, names beside the endpoints that are asked anyway. */
+export function unaskedMembers(
+  first: NodeStatus | null,
+  endpoints: readonly Endpoint[],
+): StatusMember[] {
+  const addresses = new Set(endpoints.map(formatEndpoint));
+  const members = first?.members ?? [];
+  return members.filter(
+    ({ nodeId, endpoint }) => nodeId !== first?.nodeId && !addresses.has(formatEndpoint(endpoint)),
+  );
 }
 
-/** Asks the endpoints, and then every member that a node names beside them. */
+/** One row for each node, the one that answered: an address may have two names. */
+export function withoutTwins(rows: readonly Row[]): Row[] {
+  const answered = new Map<number, Row>();
+  for (const row of rows) {
+    if (row.nodeId !== null && row.status !== null && !answered.has(row.nodeId)) {
+      answered.set(row.nodeId, row);
+    }
+  }
+  return rows.filter((row) => {
+    const twin = row.nodeId === null ? undefined : answered.get(row.nodeId);
+    return twin === undefined || twin === row;
+  });
+}
+
+/** Status of the node that answers first, null when none does. */
+async function firstToAnswer(asked: readonly Promise<Row>[]): Promise<NodeStatus | null> {
+  const answers = asked.map(async (row) => {
+    const { status } = await row;
+    if (status === null) throw new Error('it did not answer');
+    return status;
+  });
+  return Promise.any(answers).catch(() => null);
+}
+
+/** Asks the endpoints, and with the first answer every member that it names beside them. */
 async function askEveryone(options: ClusterOptions): Promise<Row[]> {
   const { endpoints, timeoutMs } = options;
-  const started = performance.now();
-  const rows = await Promise.all(endpoints.map((endpoint) => ask(endpoint, null, timeoutMs)));
-  const leftMs = timeoutMs - (performance.now() - started);
-  const more = unaskedMembers(rows).map(({ nodeId, endpoint }) => ask(endpoint, nodeId, leftMs));
-  return [...rows, ...(await Promise.all(more))];
+  const asked = endpoints.map((endpoint) => ask(endpoint, null, timeoutMs));
+  const more = unaskedMembers(await firstToAnswer(asked), endpoints).map(({ nodeId, endpoint }) =>
+    ask(endpoint, nodeId, timeoutMs),
+  );
+  const rows = withoutTwins(await Promise.all([...asked, ...more]));
+  return rows.sort((left, right) => (left.nodeId ?? 0) - (right.nodeId ?? 0));
 }
 
 function cells({ endpoint, nodeId, status, reason }: Row): string[] {

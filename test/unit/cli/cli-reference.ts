@@ -7,11 +7,6 @@ import { type CommandSpec, JSON_OPTION, type OptionSpec } from '../../../src/cli
 import { CLI_CODES, EXIT_MEANINGS, EXIT_SIGNAL_BASE } from '../../../src/cli/exit-codes.js';
 
 import { usageOf } from '../../../src/cli/program.js';
-import {
-  defaultSettings,
-  SETTING_RANGES,
-  type SettingName,
-} from '../../../src/core/locks/settings.js';
 
 /** Everything from this line on is generated. */
 export const GENERATED_MARK = '<!-- From here on: generated from src/cli. -->';
@@ -57,24 +52,9 @@ function codeSection(): string {
   return `${lines.join('\n')}\n`;
 }
 
-function settingSection(): string {
-  const lines = ['## Settings', ''];
-  lines.push(
-    'What `--setting NAME=VALUE` takes at the founding; names with Ms are milliseconds.',
-    '',
-  );
-  lines.push('| name | default | range |', '|---|---|---|');
-  const defaults = defaultSettings();
-  for (const name of Object.keys(SETTING_RANGES) as SettingName[]) {
-    const { least, greatest } = SETTING_RANGES[name];
-    lines.push(`| \`${name}\` | ${defaults[name]} | ${least} to ${greatest} |`);
-  }
-  return `${lines.join('\n')}\n`;
-}
-
 /** The generated part, the mark included. */
 export function renderReference(commands: readonly CommandSpec[]): string {
-  const tables = [exitSection(), codeSection(), settingSection()];
+  const tables = [exitSection(), codeSection()];
   const sections = [GENERATED_MARK, '', ...tables, '## Commands', ''];
   return `${sections.join('\n')}\n${commands.map(commandSection).join('\n')}`;
 }

@@ -2,7 +2,11 @@ import t from 'tap';
 import { readClusterOptions } from '../../../src/cli/cluster-options.js';
 import type { CommandInput } from '../../../src/cli/command.js';
 import { lockLines } from '../../../src/cli/commands/get.js';
-import { explainLeaderless, unaskedMembers } from '../../../src/cli/commands/status.js';
+import {
+  explainLeaderless,
+  unaskedMembers,
+  withoutTwins,
+} from '../../../src/cli/commands/status.js';
 import { findTarget } from '../../../src/cli/commands/transfer.js';
 import type { NodeStatus } from '../../../src/cli/node-status.js';
 import type { LockView } from '../../../src/client/lock-view.js';
@@ -57,20 +61,30 @@ function status(nodeId: number, leaderId: number, isServing = false): NodeStatus
   return { nodeId, leaderId, isServing, members } as unknown as NodeStatus;
 }
 
+function ids(nodes: readonly { readonly nodeId: number | null }[]): (number | null)[] {
+  return nodes.map((node) => node.nodeId);
+}
+
 t.test('status asks every member that is named and was not asked', async (t) => {
-  const endpoint = { host: 'localhost', port: 7_401 };
-  const row = { endpoint, nodeId: 1, status: status(1, 3), reason: '', error: '' };
-  t.same(
-    unaskedMembers([row]).map((member) => member.nodeId),
-    [2, 3],
-    'node 1 has answered, by another name',
-  );
-  const down = { host: '127.0.0.1', port: 7_402 };
-  const silent = { endpoint: down, nodeId: null, status: null, reason: 'refused', error: '' };
-  t.same(
-    unaskedMembers([row, silent]).map((member) => member.nodeId),
-    [3],
-  );
+  const asked = [
+    { host: 'localhost', port: 7_401 },
+    { host: '127.0.0.1', port: 7_402 },
+  ];
+  t.same(ids(unaskedMembers(status(1, 3), asked)), [3], 'node 1 has answered, by another name');
+  t.same(ids(unaskedMembers(null, asked)), []);
+});
+
+t.test('status shows a node once, though it was asked by two names', async (t) => {
+  const row = (nodeId: number | null, host: string, isThere: boolean) => ({
+    endpoint: { host, port: 7_401 },
+    nodeId,
+    status: isThere ? status(nodeId ?? 0, 3) : null,
+    reason: '',
+    error: '',
+  });
+  const [one, two] = [row(1, 'localhost', true), row(2, 'b', false)];
+  const rows = [one, row(null, 'a', false), two, row(1, '127.0.0.1', false)];
+  t.same(ids(withoutTwins(rows)), [1, null, 2]);
 });
 
 t.test('without a leader, status says what the others know', async (t) => {
