@@ -34,8 +34,8 @@ interface Child {
 }
 
 const DAMAGED =
-  'its data folder seems to be damaged. This release cannot replace a member; the cluster runs on ' +
-  'while a majority of its members does';
+  'its data folder seems to be damaged. This release cannot replace a member; the cluster runs ' +
+  'on while a majority of its members does';
 
 /** True when a signal, `sinceFirstMs` after the first, is to kill what does not stop. */
 export function isSecondWish(sinceFirstMs: number): boolean {
@@ -167,7 +167,8 @@ export class DevChildren {
     signal: NodeJS.Signals | null,
   ): string {
     const log = this.logFile(nodeId);
-    return `node ${nodeId} ${describeEnd(status, signal, lastWordsIn(log, child.logFrom))}. Its log: ${log}`;
+    const end = describeEnd(status, signal, lastWordsIn(log, child.logFrom));
+    return `node ${nodeId} ${end}. Its log: ${log}`;
   }
 
   private onNotStarted(nodeId: number, error: Error): void {

@@ -1,9 +1,9 @@
 /**
  * The last words of a node that ended: why it did, from the end of its log.
  *
- * Owns: finding them. A fatal line is JSON and has its reason in `message`; a node that did not come so
- * far has printed a line that starts with `holdfast:`. Never: words of an earlier run, or of a node
- * that was killed in the middle of its work. Used by: dev-children.ts.
+ * Owns: finding them. A fatal line is JSON and has its reason in `message`; a node that did not
+ * come so far has printed a line that starts with `holdfast:`. Never: words of an earlier run, or
+ * of a node that was killed in the middle of its work. Used by: dev-children.ts.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 

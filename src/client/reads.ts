@@ -112,6 +112,7 @@ export class Reads {
   }
 
   async status(options: CallOptions): Promise<Readonly<Record<string, unknown>>> {
+    checkOptions('status', options, CALL_OPTIONS);
     const { fields } = await this.#read([CommandKind.Status], options);
     const [status] = fields;
     if (isRecord(status)) return status;
@@ -119,14 +120,17 @@ export class Reads {
   }
 
   async members(options: CallOptions): Promise<Member[]> {
+    checkOptions('members', options, CALL_OPTIONS);
     return membersAt((await this.#read([CommandKind.Members], options)).fields, 1);
   }
 
   async ping(options: CallOptions): Promise<void> {
+    checkOptions('ping', options, CALL_OPTIONS);
     await this.#read([CommandKind.Ping], options);
   }
 
   async transfer(nodeId: number, options: CallOptions): Promise<void> {
+    checkOptions('transferLeadership', options, CALL_OPTIONS);
     await this.#send([CommandKind.Transfer, nodeId], options, false);
   }
 

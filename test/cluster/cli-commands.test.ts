@@ -126,6 +126,15 @@ t.test('a value that the cluster refuses is named with its option and its range'
   }
 });
 
+t.test('serve below /proc ends with a message', async (t) => {
+  const words = ['serve', '--node-id', '1', '--data', '/proc/nc'];
+  words.push('--client', '127.0.0.1:1', '--clients', '1=127.0.0.1:1');
+  words.push('--peer', '127.0.0.1:2', '--peers', '1=127.0.0.1:2');
+  const { status, out } = await runCli(t, words);
+  t.equal(status, ExitCode.Configuration);
+  t.match(out, /Choose another data folder: \/proc\/nc cannot be made \(ENOENT\)/);
+});
+
 t.test('bad values are 64 before anything is sent', async (t) => {
   const cases = [
     ['lock', 'a', '--ttl', '30', '--', 'true'],

@@ -104,7 +104,7 @@ t.test('a busy lock is 75 at once, and says who holds it', async (t) => {
   t.equal(late.status, ExitCode.Busy);
   t.match(
     late.err,
-    /WAIT_TIMEOUT: busy was not free within 200ms, held by ".*" with token \d+; give a longer --wait/,
+    /WAIT_TIMEOUT: busy was not free within 200ms, held by ".*" with token \d+; give a longer/,
   );
   const waiter = new Cli(t, lockWords('busy', 'true', '--wait', '1m', '--json'), ENDPOINTS);
   await waitFor('the remark', () => waiter.err.includes('waiting for busy, held by'));

@@ -207,7 +207,7 @@ export const devCommand: CommandSpec = {
       kind: 'list',
       value: 'NAME=VALUE',
       summary:
-        'a replicated setting for the founding (names: docs/GLOSSARY.md, Settings); may be repeated',
+        'a replicated setting for the founding (docs/GLOSSARY.md, Settings); may be repeated',
     },
   ],
   examples: [

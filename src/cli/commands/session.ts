@@ -45,7 +45,7 @@ const NEW_TTL_OPTION: OptionSpec = {
   name: 'ttl',
   kind: 'text',
   value: 'TIME',
-  summary: 'its TTL from now on; a shorter one counts from the next renewal',
+  summary: 'its TTL from now on; a shorter one moves no deadline back',
   defaultText: 'the session’s own',
 };
 

@@ -1,8 +1,9 @@
 /**
  * `holdfast status`: what every node says of itself.
  *
- * Owns: asking all members at once, those too that --endpoints does not name, and showing those that do not answer. Succeeds when a leader
- * serves; a cluster without one is a failure with a status of its own. Used by: commands/table.ts.
+ * Owns: asking all members at once, those too that --endpoints does not name, and showing those
+ * that do not answer. Succeeds when a leader serves; a cluster without one is a failure with a
+ * status of its own. Used by: commands/table.ts.
  */
 import { HoldfastError } from '../../client/errors.js';
 import { type Endpoint, formatEndpoint } from '../../server/options.js';
@@ -166,8 +167,8 @@ export const statusCommand: CommandSpec = {
   details:
     'Asks the endpoints and every member that one of them names. Ends with 0 when a leader ' +
     'serves, 69 when none does, 1 when two nodes that applied the same entries have different ' +
-    'digests. Revision: the number of the last event of any lock. Cluster time: the age of the ' +
-    'cluster by its own clock, which stands still without a leader.',
+    'digests. Revision: the number of the last event of any lock. Cluster time: the clock of ' +
+    'leases and waits, which stands still while there is nothing to count.',
   arguments: [],
   options: [...CLUSTER_OPTIONS],
   examples: [

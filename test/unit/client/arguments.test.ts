@@ -59,6 +59,8 @@ t.test('a mistyped option is refused by every call, never ignored', async (t) =>
     ['openSession', [{ ttl: 5 }], /^openSession: no option ttl/],
     ['get', ['a', { Stale: true }], /^get: no option Stale/],
     ['lookup', ['a', { stale: true }], /^lookup: no option stale/],
+    ['status', [{ stale: true }], /^status: no option stale/],
+    ['ping', [{ timeout: 1 }], /^ping: no option timeout/],
     ['check', ['a', 1, { stale: true }], /^check: no option stale/],
   ];
   for (const [name, words, message] of calls) {
