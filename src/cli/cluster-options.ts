@@ -16,6 +16,8 @@ export interface ClusterOptions {
   readonly endpoints: readonly Endpoint[];
   /** How long to try, 1 ms to 60 s. */
   readonly timeoutMs: number;
+  /** False: nobody asked for so long, so what is hopeless may be given up sooner. */
+  readonly isTimeoutGiven: boolean;
 }
 
 function localEndpoints(): string {
@@ -26,17 +28,14 @@ function localEndpoints(): string {
   return addresses.join(',');
 }
 
-function given(text: string | undefined): string | undefined {
-  return text === '' ? undefined : text;
-}
-
 /** Reads --endpoints and --timeout. Throws OptionError. */
 export function readClusterOptions(
   input: CommandInput,
   environment: NodeJS.ProcessEnv = process.env,
 ): ClusterOptions {
-  const option = given(input.text('endpoints'));
-  const variable = given(environment['HOLDFAST_ENDPOINTS']);
+  const option = input.text('endpoints');
+  // An empty one is refused below: whoever set it does not mean the local cluster.
+  const variable = environment['HOLDFAST_ENDPOINTS'];
   const name =
     option === undefined && variable !== undefined ? 'HOLDFAST_ENDPOINTS' : '--endpoints';
   const text = option ?? variable ?? localEndpoints();
@@ -45,7 +44,7 @@ export function readClusterOptions(
   if (timeoutMs < 1 || timeoutMs > TIMEOUT_MS_MAX) {
     throw new OptionError('--timeout', `give 1ms to 60s, not '${input.text('timeout')}'`);
   }
-  return { endpoints, timeoutMs };
+  return { endpoints, timeoutMs, isTimeoutGiven: input.text('timeout') !== undefined };
 }
 
 /** Reads a node id. Throws OptionError. */

@@ -65,7 +65,7 @@ export interface Output {
   readonly isJson: boolean;
   /** The result: `value` as one JSON line, or `lines` as they are. */
   result(value: unknown, lines: readonly string[]): void;
-  /** A line for the person, on standard error; left out with --json. */
+  /** A remark that is neither result nor failure, on standard error: a line or a JSON object. */
   note(text: string): void;
   /** A failure, on standard error: a line, or a JSON object with the code. */
   failure(code: string, message: string, details: Readonly<Record<string, unknown>>): void;
@@ -84,7 +84,7 @@ export const CLUSTER_OPTIONS: readonly OptionSpec[] = [
     name: 'timeout',
     kind: 'text',
     value: 'TIME',
-    summary: 'how long to try before giving up',
+    summary: 'how long to try to reach the cluster; waiting for a lock is apart from it',
     defaultText: '10s',
   },
 ];

@@ -1,14 +1,15 @@
 /**
  * Durations as people type them: 250ms, 5s, 2m, 1h.
  *
- * Owns: what is accepted. A number without a unit is refused, since 30 would be half a minute to
- * one reader and nothing to another. Never: negative or fractional milliseconds.
+ * Owns: what is accepted: one number, one unit. A number without a unit is refused, since 30 would
+ * be half a minute to one reader and nothing to another; 0 is 0 in any. Never: negative or
+ * fractional milliseconds.
  * The only file that imports ms. Used by: every command with a time.
  */
 import ms, { type StringValue } from 'ms';
 import { OptionError } from '../server/options.js';
 
-const PATTERN = /^\d{1,12}(\.\d{1,6})?(ms|s|m|h|d)$/;
+const PATTERN = /^(0|\d{1,12}(\.\d{1,6})?(ms|s|m|h|d))$/;
 
 /**
  * Reads a duration.
@@ -20,7 +21,8 @@ const PATTERN = /^\d{1,12}(\.\d{1,6})?(ms|s|m|h|d)$/;
 export function parseDuration(option: string, text: string): number {
   const value = PATTERN.test(text) ? ms(text as StringValue) : Number.NaN;
   if (!Number.isSafeInteger(value) || value < 0) {
-    throw new OptionError(option, `give a time such as 250ms, 5s or 2m, not '${text}'`);
+    const wanted = 'a number with ms, s, m, h or d, such as 250ms, 1.5s or 90s';
+    throw new OptionError(option, `give ${wanted}, not '${text}'`);
   }
   return value;
 }

@@ -46,9 +46,89 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
 /** Ended by a signal: 128 plus its number. */
 export const EXIT_SIGNAL_BASE = 128;
 
+interface CliCodeRow {
+  readonly status: ExitCode;
+  /** In the words of docs/CLI.md. */
+  readonly meaning: string;
+}
+
+/** Codes that this program gives by itself; all others are those of docs/ERRORS.md. */
+export const CLI_CODES = {
+  USAGE: {
+    status: ExitCode.Usage,
+    meaning: 'The command line or a value cannot be understood; `option` names it.',
+  },
+  PORT_TAKEN: {
+    status: ExitCode.Configuration,
+    meaning: '`dev`: something listens on a port that a node needs.',
+  },
+  FOLDER_UNUSABLE: {
+    status: ExitCode.Configuration,
+    meaning: 'The data folder cannot be made or written.',
+  },
+  FOLDER_IN_USE: {
+    status: ExitCode.Configuration,
+    meaning: '`dev`: a running node has a data folder open.',
+  },
+  FOLDER_WIPED: {
+    status: ExitCode.Configuration,
+    meaning: '`dev`: too many of the five data folders are empty to serve without them.',
+  },
+  NODE_ENDED: {
+    status: ExitCode.Refused,
+    meaning: '`dev`: a node ended, or was not started, and nobody told it to end.',
+  },
+  NODE_UNREACHABLE: {
+    status: ExitCode.Refused,
+    meaning: '`transfer`: the node that is to lead does not answer.',
+  },
+  TRANSFER_FAILED: {
+    status: ExitCode.Refused,
+    meaning: '`transfer`: the node that is to lead has not taken over in time.',
+  },
+  COMMAND_NOT_FOUND: {
+    status: ExitCode.NotFound,
+    meaning: '`lock`: the command was not found.',
+  },
+  COMMAND_NOT_STARTED: {
+    status: ExitCode.NotExecutable,
+    meaning: '`lock`: the command was found and could not be started.',
+  },
+  WATCHDOG_KILLED: {
+    status: ExitCode.Fault,
+    meaning: '`lock`: its watchdog was killed, so it ended the command.',
+  },
+  SYSTEM: {
+    status: ExitCode.Refused,
+    meaning: 'The operating system refused something; the message has its words.',
+  },
+  FAULT: {
+    status: ExitCode.Fault,
+    meaning: 'A fault of the program, with its stack. Please report it.',
+  },
+} as const satisfies Readonly<Record<string, CliCodeRow>>;
+export type CliCode = keyof typeof CLI_CODES;
+
+/** A failure that the program itself finds. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+
+  /** `details` stand beside code and message in JSON. */
+  constructor(
+    readonly code: CliCode,
+    message: string,
+    readonly details: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(message);
+  }
+}
+
+function isCliCode(code: string): code is CliCode {
+  return Object.hasOwn(CLI_CODES, code);
+}
+
 /** Error codes of the cluster and the client that have an exit code of their own. */
 const BY_ERROR: Readonly<Record<string, ExitCode>> = {
-  USAGE: ExitCode.Usage,
   BAD_REQUEST: ExitCode.Usage,
   NO_QUORUM: ExitCode.Unavailable,
   NOT_LEADER: ExitCode.Unavailable,
@@ -69,5 +149,6 @@ const BY_ERROR: Readonly<Record<string, ExitCode>> = {
 
 /** The exit code for an error code such as LOCK_BUSY; Refused for one without its own. */
 export function exitCodeOf(errorCode: string): ExitCode {
+  if (isCliCode(errorCode)) return CLI_CODES[errorCode].status;
   return BY_ERROR[errorCode] ?? ExitCode.Refused;
 }

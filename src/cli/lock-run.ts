@@ -7,7 +7,7 @@
  * a port) nor kills by itself (the watchdog does). Used by: commands/lock.ts.
  */
 import { constants } from 'node:os';
-import { EXIT_SIGNAL_BASE, ExitCode } from './exit-codes.js';
+import { type CliCode, EXIT_SIGNAL_BASE, ExitCode } from './exit-codes.js';
 import { deadlineFrom, readInstant } from './watchdog/deadline.js';
 import { type CommandEnd, WatchdogProcess } from './watchdog/watchdog-process.js';
 
@@ -34,9 +34,14 @@ export interface LockRun {
   readonly endpoints: string;
   /** Waits for the grant; rejects with the cluster's refusal, or when the signal aborts. */
   readonly acquire: (signal: AbortSignal) => Promise<CommandLease>;
-  /** One line for the person at the terminal. */
+  /** A remark that changes no status. */
   readonly say: (text: string) => void;
+  /** Why the run failed; the status says it too. */
+  readonly fail: (code: LockFailure, text: string) => void;
 }
+
+/** How a run fails beside what the cluster refuses. */
+export type LockFailure = CliCode | 'LEASE_EXPIRED';
 
 /** Signals that are passed on to the command's group. */
 const PASSED_ON: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
@@ -169,17 +174,27 @@ function exitCodeOfEnd(run: LockRun, end: CommandEnd | null): number {
   if (end.kind === 'exited') return end.status;
   if (end.kind === 'signalled') return exitCodeOfSignal(end.signal);
   if (end.kind === 'lost') {
-    run.say(`the lease of ${run.name} is lost (${end.reason}): the command was ended`);
+    const why = end.reason === 'deadline' ? 'not renewed in time' : end.reason;
+    run.fail('LEASE_EXPIRED', `the lease of ${run.name} is lost (${why}): the command was ended`);
     return ExitCode.Lost;
   }
   if (end.kind === 'refused') {
-    run.say(`the command was not started: ${end.reason}`);
+    run.fail('LEASE_EXPIRED', `the command was not started: ${end.reason}`);
     return ExitCode.Lost;
   }
-  if (end.kind === 'failed') {
-    run.say(`cannot start ${run.command}: ${end.message}`);
-    return end.code === 'ENOENT' ? ExitCode.NotFound : ExitCode.NotExecutable;
-  }
-  run.say('the watchdog was killed: the command was ended');
+  if (end.kind === 'failed') return failedStart(run, end.code, end.message);
+  run.fail('WATCHDOG_KILLED', 'the watchdog was killed: the command was ended');
   return ExitCode.Fault;
+}
+
+function failedStart(run: LockRun, code: string, message: string): number {
+  const { command } = run;
+  if (code === 'ENOENT') {
+    const why = command.includes('/') ? 'no such file, or no interpreter' : 'not found in PATH';
+    run.fail('COMMAND_NOT_FOUND', `cannot start ${command}: ${why}`);
+    return ExitCode.NotFound;
+  }
+  const why = code === 'EACCES' ? 'it is not executable' : message;
+  run.fail('COMMAND_NOT_STARTED', `cannot start ${command}: ${why}`);
+  return ExitCode.NotExecutable;
 }

@@ -8,6 +8,8 @@
 import { connect, type Socket } from 'node:net';
 import { ErrorCode, HoldfastError } from '../client/errors.js';
 import { errorOf, type Greeting, greetingOf } from '../client/reply.js';
+import { NO_ANSWER, reasonOf, SAYS_NOTHING, SPEAKS_NOT } from '../client/unreachable.js';
+import { REQUEST_DEADLINE_MAX_MS } from '../limits.js';
 import { type Endpoint, formatEndpoint } from '../server/options.js';
 import {
   beginFrame,
@@ -22,6 +24,8 @@ import { OutBuffer } from '../wire/out-buffer.js';
 import { CommandKind } from '../wire/request.js';
 import { decodeReplies, type Reply } from '../wire/response.js';
 
+/** A node that lives answers a greeting within this. */
+const SILENCE_MS_LEAST = 500;
 const CLIENT_NAME = 'holdfast-cli';
 
 interface Waiting {
@@ -38,6 +42,7 @@ export class NodeCall {
   private readonly waiting = new Map<number, Waiting>();
   private readonly address: string;
   private readonly timer: NodeJS.Timeout;
+  private isOpen = false;
   private correlation = 0;
   private ended: HoldfastError | null = null;
 
@@ -47,10 +52,13 @@ export class NodeCall {
   ) {
     this.address = formatEndpoint(endpoint);
     this.socket = connect({ ...endpoint, noDelay: true });
+    this.socket.on('connect', () => {
+      this.isOpen = true;
+    });
     this.socket.on('data', (bytes: Buffer) => this.onBytes(bytes));
-    this.socket.on('error', (error) => this.end(error.message));
-    this.socket.on('close', () => this.end('the node closed it'));
-    this.timer = setTimeout(() => this.end(`no answer in ${timeoutMs} ms`), timeoutMs);
+    this.socket.on('error', (error) => this.end(this.closedBecause(reasonOf(error))));
+    this.socket.on('close', () => this.end(this.closedBecause('the node closed it')));
+    this.timer = setTimeout(() => this.end(this.silence()), timeoutMs);
   }
 
   /**
@@ -75,7 +83,9 @@ export class NodeCall {
     this.correlation += 1;
     const out = new OutBuffer();
     const position = beginFrame(out);
-    writeValue(out, [this.correlation, Math.min(this.timeoutMs, 60_000), operation]);
+    // A node closes the connection on a deadline that is no integer.
+    const deadlineMs = Math.max(1, Math.min(Math.ceil(this.timeoutMs), REQUEST_DEADLINE_MAX_MS));
+    writeValue(out, [this.correlation, deadlineMs, operation]);
     endFrame(out, position, 1);
     const { correlation } = this;
     return new Promise((resolve, reject) => {
@@ -88,6 +98,16 @@ export class NodeCall {
     this.end('closed');
   }
 
+  /** A connection that ends before the greeting was answered says something about the port. */
+  private closedBecause(reason: string): string {
+    return this.isOpen && this.greeting === null ? SPEAKS_NOT : reason;
+  }
+
+  private silence(): string {
+    const isLong = this.timeoutMs >= SILENCE_MS_LEAST;
+    return this.isOpen && this.greeting === null && isLong ? SAYS_NOTHING : NO_ANSWER;
+  }
+
   private onBytes(bytes: Uint8Array): void {
     const { assembler } = this;
     assembler.push(bytes);
@@ -98,7 +118,9 @@ export class NodeCall {
       if (replies === null) break;
       for (const reply of replies) this.onReply(reply);
     }
-    if (replies === null || assembler.broken) this.end('it sent a frame that cannot be read');
+    if (replies === null || assembler.broken) {
+      this.end(this.closedBecause('it sent a frame that cannot be read'));
+    }
   }
 
   private onReply(reply: Reply): void {
@@ -111,8 +133,10 @@ export class NodeCall {
 
   private end(reason: string): void {
     if (this.ended !== null) return;
+    const silent = [{ address: this.address, reason }];
+    const details = this.greeting === null ? { silent } : {};
     const message = `${this.address}: ${reason}`;
-    this.ended = new HoldfastError(ErrorCode.NoQuorum, { message });
+    this.ended = new HoldfastError(ErrorCode.NoQuorum, { message, details });
     clearTimeout(this.timer);
     this.socket.destroy();
     for (const waiting of this.waiting.values()) waiting.reject(this.ended);

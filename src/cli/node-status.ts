@@ -6,11 +6,17 @@
  */
 
 import { ErrorCode, HoldfastError } from '../client/errors.js';
-import type { Endpoint } from '../server/options.js';
+import { type Endpoint, parseEndpoint } from '../server/options.js';
 import { CommandKind } from '../wire/request.js';
 import { NodeCall } from './node-call.js';
 
 export type NodeRole = 'follower' | 'pre-candidate' | 'candidate' | 'leader';
+
+/** A member as a node names it. */
+export interface StatusMember {
+  readonly nodeId: number;
+  readonly endpoint: Endpoint;
+}
 
 export interface NodeStatus {
   readonly nodeId: number;
@@ -28,6 +34,8 @@ export interface NodeStatus {
   /** Digest of the state at the applied index, hexadecimal. */
   readonly digest: string;
   readonly featureLevel: number;
+  /** Every node of the cluster with its client address. */
+  readonly members: readonly StatusMember[];
   /** Counters and gauges by the names they have in metrics. */
   readonly counters: Readonly<Record<string, number>>;
   /** Every field as the node sent it. */
@@ -68,9 +76,19 @@ function statusOf(value: unknown): NodeStatus {
     clusterTimeMs: number('cluster_time'),
     digest: textOf(fields['digest']),
     featureLevel: number('feature_level'),
+    members: membersOf(fields['members']),
     counters,
     fields,
   };
+}
+
+function membersOf(value: unknown): StatusMember[] {
+  const rows: readonly unknown[] = Array.isArray(value) ? value : [];
+  return rows.map((row) => {
+    const [nodeId, address] = Array.isArray(row) ? (row as readonly unknown[]) : [];
+    if (typeof nodeId !== 'number') throw unreadable('members');
+    return { nodeId, endpoint: parseEndpoint('members', String(address)) };
+  });
 }
 
 function countersOf(value: unknown): Record<string, number> {

@@ -24,7 +24,8 @@ export class ProcessOutput implements Output {
   }
 
   note(text: string): void {
-    if (!this.isJson) this.standardError.write(`holdfast: ${text}\n`);
+    const line = this.isJson ? JSON.stringify({ remark: text }) : `holdfast: ${text}`;
+    this.standardError.write(`${line}\n`);
   }
 
   failure(code: string, message: string, details: Readonly<Record<string, unknown>>): void {

@@ -200,11 +200,13 @@ function deadlineError(call: Call): HoldfastError {
     const message = `no answer within the deadline, the operation may have taken effect${why}`;
     return new HoldfastError(ErrorCode.UnknownOutcome, { message, cause });
   }
-  const message = `not answered within the deadline, without effect${why}`;
   // Without a leader the reason says more than the time that ran out.
-  const isLeaderless = cause?.number === ErrorCode.NoQuorum;
-  const number = isLeaderless ? ErrorCode.NoQuorum : ErrorCode.DeadlinePassed;
-  return new HoldfastError(number, { message, cause, retryable: true });
+  if (cause?.number === ErrorCode.NoQuorum) {
+    const { message, details } = cause;
+    return new HoldfastError(ErrorCode.NoQuorum, { message, details, retryable: true });
+  }
+  const message = `not answered within the deadline, without effect${why}`;
+  return new HoldfastError(ErrorCode.DeadlinePassed, { message, cause, retryable: true });
 }
 
 function unset(): void {

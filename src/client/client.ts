@@ -14,7 +14,16 @@ import { badRequest, clientClosed, ErrorCode, HoldfastError, suppress } from './
 import { Lease } from './lease.js';
 import { inByteOrder, LeaseSet } from './lease-set.js';
 import type { LockSummary, LockView, LookupView } from './lock-view.js';
-import { type AcquireOptions, type AcquirePlan, type CallOptions, planAcquire } from './options.js';
+import {
+  ACQUIRE_OPTIONS,
+  type AcquireOptions,
+  type AcquirePlan,
+  type CallOptions,
+  checkMs,
+  checkOptions,
+  checkWork,
+  planAcquire,
+} from './options.js';
 import type { Ownership } from './ownership.js';
 import type { Parts } from './parts.js';
 import type { Presence } from './presence.js';
@@ -39,6 +48,9 @@ export type InOrderOptions = Omit<
   AcquireOptions,
   'waitMs' | 'requestId' | 'expectedRevision' | 'notAfterMs' | 'reentrant'
 >;
+
+const NOT_IN_ORDER = ['waitMs', 'requestId', 'expectedRevision', 'notAfterMs', 'reentrant'];
+const IN_ORDER_OPTIONS = ACQUIRE_OPTIONS.filter((name) => !NOT_IN_ORDER.includes(name));
 
 /** How to release what a client holds when it is closed. */
 export interface CloseOptions {
@@ -108,7 +120,11 @@ export class Client implements AsyncDisposable {
    * @example
    * const rows = await client.withLock('tables/users', {}, (lease) => migrate(lease.token));
    */
-  withLock<Result>(name: string, options: AcquireOptions, work: Work<Result>): Promise<Result> {
+  withLock<Result>(
+    name: string,
+    options: AcquireOptions | undefined,
+    work: Work<Result>,
+  ): Promise<Result> {
     return attended(this.#withLock(name, options, work));
   }
 
@@ -198,6 +214,7 @@ export class Client implements AsyncDisposable {
   }
 
   async #acquire(name: string, options: AcquireOptions): Promise<Lease> {
+    checkOptions('acquire', options, ACQUIRE_OPTIONS);
     const plan = planAcquire(name, options);
     const entered = options.reentrant === true ? this.#reentrancy.held(name) : undefined;
     if (entered !== undefined) return this.#enterAgain(entered, plan);
@@ -205,6 +222,7 @@ export class Client implements AsyncDisposable {
   }
 
   async #tryAcquire(name: string, options: AcquireOptions): Promise<Lease | null> {
+    checkOptions('tryAcquire', options, ACQUIRE_OPTIONS);
     try {
       return await this.acquire(name, { ...options, waitMs: 0 });
     } catch (error) {
@@ -215,9 +233,12 @@ export class Client implements AsyncDisposable {
 
   async #withLock<Result>(
     name: string,
-    options: AcquireOptions,
+    given: AcquireOptions | undefined,
     work: Work<Result>,
   ): Promise<Result> {
+    checkOptions('withLock(name, options, work)', given, ACQUIRE_OPTIONS);
+    checkWork('withLock(name, options, work)', work);
+    const options = given ?? {};
     const plan = planAcquire(name, options);
     const entered = options.reentrant === true ? this.#reentrancy.held(name) : undefined;
     const ownership = entered ?? (await this.#own(plan, options.session));
@@ -238,6 +259,10 @@ export class Client implements AsyncDisposable {
   }
 
   async #acquireInOrder(names: readonly string[], options: InOrderOptions): Promise<LeaseSet> {
+    checkOptions('acquireInOrder', options, IN_ORDER_OPTIONS);
+    if (!Array.isArray(names)) {
+      throw badRequest('names', `acquireInOrder: names is ${typeof names}, wanted an array`);
+    }
     const timeLeft = new TimeLeft(this.#parts.ambient.clock, checkTotal(options.deadlineMs));
     const leases: Lease[] = [];
     try {
@@ -256,6 +281,7 @@ export class Client implements AsyncDisposable {
   }
 
   async #openSession(options: SessionOptions): Promise<Session> {
+    checkOptions('openSession', options, ['ttlMs', 'metadata', 'deadlineMs']);
     this.#checkOpen();
     return new Session(await this.#sessions.open(options), this.#parts.ambient.counters);
   }
@@ -334,8 +360,7 @@ const TOTAL_MS_MAX = 3_600_000;
 
 function checkTotal(value: number | undefined): number {
   if (value === undefined) return REQUEST_DEADLINE_DEFAULT_MS;
-  if (value >= 1 && value <= TOTAL_MS_MAX) return value;
-  throw badRequest('deadline_ms', `deadlineMs is ${value}, wanted 1 to ${TOTAL_MS_MAX}`);
+  return checkMs('deadline_ms', value, TOTAL_MS_MAX);
 }
 
 /** The cluster ends a wait this share of the time earlier than the client would. */

@@ -11,7 +11,7 @@ import { type Clock, SystemClock } from './clock.js';
 import { Debts } from './debts.js';
 import { badRequest } from './errors.js';
 import { Leader } from './leader.js';
-import { checkDeadline } from './options.js';
+import { checkDeadline, checkOptions } from './options.js';
 import { dialTcp } from './tcp.js';
 import { type Dial, type Endpoint, parseEndpoint } from './transport.js';
 
@@ -21,8 +21,13 @@ export interface ConnectOptions {
   readonly endpoints: readonly string[];
   /** Shown beside the connection, for people. */
   readonly clientName?: string;
-  /** Milliseconds to find the leader, 1 … 60,000; default 10,000. */
+  /** Milliseconds to find what is needed, 1 … 60,000; default 10,000. */
   readonly deadlineMs?: number;
+  /**
+   * `leader` (default): resolve when a leader was found. `node`: when any node of the cluster has
+   * answered, which is enough for stale reads where there is no majority.
+   */
+  readonly needs?: 'leader' | 'node';
 }
 
 /** What a client stands on. */
@@ -31,17 +36,35 @@ export interface Ground {
   readonly dial: Dial;
 }
 
+const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
+  'endpoints',
+  'clientName',
+  'deadlineMs',
+  'needs',
+];
+
 function endpointsOf(texts: readonly string[]): Endpoint[] {
+  if (!Array.isArray(texts)) {
+    throw badRequest(
+      'endpoints',
+      `endpoints is ${typeof texts}, wanted an array: { endpoints: ['127.0.0.1:7401'] }`,
+    );
+  }
   if (texts.length === 0) throw badRequest('endpoints', 'endpoints is empty, wanted host:port');
   return texts.map((text) => {
-    const endpoint = parseEndpoint(text);
+    const endpoint = typeof text === 'string' ? parseEndpoint(text) : null;
     if (endpoint !== null) return endpoint;
     throw badRequest('endpoints', `endpoint is ${JSON.stringify(text)}, wanted host:port`);
   });
 }
 
+function needsOf(value: ConnectOptions['needs']): 'leader' | 'node' {
+  if (value === undefined || value === 'leader' || value === 'node') return value ?? 'leader';
+  throw badRequest('needs', `needs is ${String(value)}, wanted 'leader' or 'node'`);
+}
+
 /**
- * Connects to a cluster and resolves when its leader was found.
+ * Connects to a cluster and resolves when its leader was found, or any node (`needs`).
  * Rejects BAD_REQUEST `endpoints`, NO_QUORUM when no node led within the deadline, UNAUTHENTICATED
  * or UNSUPPORTED_VERSION when every node refused the client.
  *
@@ -54,14 +77,16 @@ export function connect(options: ConnectOptions): Promise<Client> {
 
 /** connect() on another ground: tests control the time and the wire. */
 export async function connectWith(options: ConnectOptions, ground: Ground): Promise<Client> {
-  const endpoints = endpointsOf(options.endpoints);
+  checkOptions('connect', options, CONNECT_OPTIONS);
+  const endpoints = endpointsOf(options?.endpoints);
+  const needs = needsOf(options.needs);
   const deadlineMs = checkDeadline(options.deadlineMs);
   const ambient = new Ambient(ground.clock);
   const clientName = options.clientName ?? 'holdfast-client';
   const leader = new Leader(ambient, { dial: ground.dial, endpoints, clientName });
   const client = new Client({ ambient, leader, debts: new Debts(ambient, leader) });
   try {
-    await leader.reach(deadlineMs);
+    await leader.reach(deadlineMs, needs === 'node');
     return client;
   } catch (error) {
     await client.close();

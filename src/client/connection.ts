@@ -23,6 +23,9 @@ import type { Call } from './call.js';
 import type { Instant } from './clock.js';
 import { ErrorCode, HoldfastError } from './errors.js';
 import { type Dial, type Endpoint, formatEndpoint, type Transport } from './transport.js';
+import { reasonOf } from './unreachable.js';
+
+const CLOSED_BY_NODE = 'the node closed it';
 
 /** Who is told what a connection lives through. */
 export interface ConnectionListener {
@@ -52,6 +55,7 @@ export class Connection {
   #isBlocked = false;
   #isClosed = false;
   #isFlushAsked = false;
+  #endReason = '';
 
   constructor(ambient: Ambient, dial: Dial, endpoint: Endpoint, listener: ConnectionListener) {
     this.#ambient = ambient;
@@ -62,12 +66,22 @@ export class Connection {
       onOpen: () => this.#onOpen(),
       onBytes: (bytes) => this.#onBytes(bytes),
       onDrain: () => this.#onDrain(),
-      onClose: (error) => this.#end(error?.message ?? 'the node closed it'),
+      onClose: (error) => this.#end(error === undefined ? CLOSED_BY_NODE : reasonOf(error)),
     });
   }
 
   get isClosed(): boolean {
     return this.#isClosed;
+  }
+
+  /** True once the transport was open, also when it has ended since. */
+  get wasOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Why it ended, in few words; '' while it has not. */
+  get endReason(): string {
+    return this.#endReason;
   }
 
   /** Calls that were handed over and not answered, those that stand in a queue included. */
@@ -202,10 +216,14 @@ export class Connection {
   #end(reason: string): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#endReason = reason;
     this.#batch = [];
     this.#transport.close();
-    const message = `connection to ${this.address} ended: ${reason}`;
-    const error = new HoldfastError(ErrorCode.UnknownOutcome, { message, retryable: true });
+    // What was never connected has sent nothing: there is no outcome to wonder about.
+    const number = this.#isOpen ? ErrorCode.UnknownOutcome : ErrorCode.NoQuorum;
+    const what = this.#isOpen ? 'ended' : 'was not made';
+    const message = `connection to ${this.address} ${what}: ${reason}`;
+    const error = new HoldfastError(number, { message, retryable: true });
     this.listener.onClosed(this, this.takeUnanswered(), error);
   }
 }

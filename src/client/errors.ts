@@ -12,6 +12,7 @@ import {
   type ErrorRow,
   errorRow,
 } from '../wire/errors.js';
+import type { SilentNode } from './unreachable.js';
 
 export { ErrorCode };
 
@@ -23,9 +24,12 @@ export interface Holder {
   readonly sinceMs: number;
   /** Cluster time in ms at which it ends unless renewed. */
   readonly deadlineMs: number;
+  /** Milliseconds of cluster time from this answer until then. */
+  readonly endsInMs: number;
   /** Number of the principal that holds. */
   readonly principal: number;
-  readonly metadata: Uint8Array;
+  /** null when it gave none, as in a get. */
+  readonly metadata: Uint8Array | null;
 }
 
 /** How a lease ended, as STALE_LEASE says it; `unknown`: never issued, or too long ago. */
@@ -58,6 +62,8 @@ export interface ErrorDetails {
   readonly granted?: ReleasedGrant;
   /** NOT_LEADER: address of the leader, `host:port`. */
   readonly leader?: string;
+  /** NO_QUORUM: nobody answered at any of these addresses. Absent when some node did. */
+  readonly silent?: readonly SilentNode[];
   /** withLock, LEASE_EXPIRED: what the work had returned when its lease was found lost. */
   readonly value?: unknown;
 }

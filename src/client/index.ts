@@ -31,3 +31,4 @@ export type { RenewOptions } from './ownership.js';
 export type { GetOptions, ListOptions, RequestName, TokenCheck } from './reads.js';
 export type { Member } from './reply.js';
 export { Session, type SessionOptions, type SessionState } from './session.js';
+export type { SilentNode } from './unreachable.js';

@@ -15,6 +15,13 @@ import { Connection, type ConnectionListener } from './connection.js';
 import { asHoldfastError, ErrorCode, HoldfastError } from './errors.js';
 import { errorOf, type Greeting, greetingOf } from './reply.js';
 import { type Dial, type Endpoint, formatEndpoint, parseEndpoint } from './transport.js';
+import {
+  NO_ANSWER,
+  SAYS_NOTHING,
+  type SilentNode,
+  SPEAKS_NOT,
+  silentWords,
+} from './unreachable.js';
 
 /** Highest protocol version that this client speaks. */
 const PROTOCOL_VERSION = 1;
@@ -48,11 +55,16 @@ export class LeaderSearch implements ConnectionListener {
   readonly #asked = new Set<string>();
   /** Open or opening; true once greeted. */
   readonly #connections = new Map<Connection, boolean>();
+  readonly #greeted = new WeakSet<Connection>();
   #unanswered = 0;
   #stagger: Timer | undefined;
   #isOver = false;
   #lastError: HoldfastError;
   #hasError = false;
+  /** Nodes that were asked and did not answer as nodes. */
+  readonly #silent: SilentNode[] = [];
+  /** A node has answered, whatever it said. */
+  #isHeard = false;
 
   constructor(ambient: Ambient, plan: SearchPlan, end: SearchEnd) {
     this.#ambient = ambient;
@@ -73,12 +85,14 @@ export class LeaderSearch implements ConnectionListener {
   }
 
   onReply(_connection: Connection, hello: Call, reply: Reply): void {
+    this.#isHeard = true;
     hello.attemptAnswered(false);
     if (reply.code === ErrorCode.Ok) hello.settle(reply);
     else hello.fail(errorOf(reply, false));
   }
 
   onNotice(connection: Connection, reply: Reply): void {
+    this.#isHeard = true;
     this.#note(errorOf(reply, false));
     connection.close('it refused the connection');
   }
@@ -144,6 +158,7 @@ export class LeaderSearch implements ConnectionListener {
     }
     this.#ambient.counters.connections += 1;
     this.#connections.set(connection, true);
+    this.#greeted.add(connection);
     this.#end.onMembers(greeting);
     if (greeting.leaderId === greeting.nodeId) {
       this.#onLeader(connection, greeting);
@@ -210,11 +225,23 @@ export class LeaderSearch implements ConnectionListener {
   }
 
   #onSilence(connection: Connection, error: unknown): void {
-    this.#note(silenceOf(connection.address, asHoldfastError(error)));
+    this.#noteSilence(connection, asHoldfastError(error));
     connection.close('hello was not answered');
     if (this.#isOver) return;
     this.#unanswered -= 1;
     this.#askNext();
+  }
+
+  /** A node that did not answer is as good as no majority; one that refused says why itself. */
+  #noteSilence(connection: Connection, error: HoldfastError): void {
+    if (!SILENCE.has(error.number)) {
+      this.#note(error);
+      return;
+    }
+    const reason = silenceReason(connection, this.#greeted.has(connection));
+    this.#silent.push({ address: connection.address, reason });
+    if (this.#isHeard) return; // what a node has said says more
+    this.#note(new HoldfastError(ErrorCode.NoQuorum, { message: silentWords(this.#silent) }));
   }
 
   #find(connection: Connection, greeting: Greeting): void {
@@ -227,7 +254,17 @@ export class LeaderSearch implements ConnectionListener {
     const [follower] = [...this.#connections].find(([, isGreeted]) => isGreeted) ?? [undefined];
     this.#finish(follower);
     this.#ambient.counters.seekFailures += 1;
-    this.#end.onFailed(this.#lastError, follower);
+    this.#end.onFailed(this.#failure(), follower);
+  }
+
+  /** When nobody was heard at all, that says more than the last of many silences. */
+  #failure(): HoldfastError {
+    if (this.#isHeard || this.#silent.length === 0) return this.#lastError;
+    const silent = this.#silent;
+    return new HoldfastError(ErrorCode.NoQuorum, {
+      message: silentWords(silent),
+      details: { silent },
+    });
   }
 
   /** Closes what the search opened, except `kept`. */
@@ -243,13 +280,16 @@ export class LeaderSearch implements ConnectionListener {
   }
 }
 
-/** A node that did not answer is as good as no majority; one that refused says why itself. */
-function silenceOf(address: string, error: HoldfastError): HoldfastError {
-  const isSilence =
-    error.number === ErrorCode.UnknownOutcome || error.number === ErrorCode.DeadlinePassed;
-  if (!isSilence) return error;
-  const message = `${address} did not answer: ${error.message}`;
-  return new HoldfastError(ErrorCode.NoQuorum, { message, cause: error });
+/** How a call ends that nobody answered. */
+const SILENCE: ReadonlySet<number> = new Set([
+  ErrorCode.UnknownOutcome,
+  ErrorCode.DeadlinePassed,
+  ErrorCode.NoQuorum,
+]);
+
+function silenceReason(connection: Connection, wasGreeted: boolean): string {
+  if (connection.endReason === '') return connection.wasOpen ? SAYS_NOTHING : NO_ANSWER;
+  return connection.wasOpen && !wasGreeted ? SPEAKS_NOT : connection.endReason;
 }
 
 /** A node that does not say whether it serves is taken to. */

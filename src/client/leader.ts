@@ -134,10 +134,10 @@ export class Leader implements ConnectionListener {
     return call;
   }
 
-  /** Resolves when a leader has answered; rejects as any call does. */
-  async reach(deadlineMs: number): Promise<void> {
+  /** Resolves when a leader has answered, or any node if that is enough; rejects as calls do. */
+  async reach(deadlineMs: number, isAnyNode: boolean): Promise<void> {
     const operation = [CommandKind.Ping];
-    await this.call({ operation, deadlineMs, isLogged: false }).result;
+    await this.call({ operation, deadlineMs, isLogged: false, isRead: isAnyNode }).result;
   }
 
   /** Begins to look for a leader if there is none and nobody looks. */
@@ -331,6 +331,14 @@ export class Leader implements ConnectionListener {
     call.fail(new HoldfastError(ErrorCode.Overloaded, { message }));
   }
 
+  /** No leader is found, but a node that answers reads is. */
+  #dispatchReads(): void {
+    for (const call of this.#waiting.takeAll()) {
+      if (call.spec.isRead === true) this.#dispatch(call);
+      else this.#hold(call);
+    }
+  }
+
   /** Waits for the attach that is under way; a session that is not bound any more is over. */
   #park(call: Call, binding: Binding): void {
     const parked = this.#parked.get(binding.key);
@@ -394,6 +402,7 @@ export class Leader implements ConnectionListener {
     this.#search = undefined;
     if (follower !== undefined) this.#keepFollower(follower);
     this.#waiting.explain(error);
+    if (follower !== undefined) this.#dispatchReads();
     const isHopeless = !error.retryable && follower === undefined;
     if (isHopeless) for (const call of this.#waiting.takeAll()) call.fail(error);
     if (this.#calls.size === 0 && this.#bindings.size === 0) return; // the next call seeks

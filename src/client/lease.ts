@@ -10,7 +10,7 @@ import { attended } from './attended.js';
 import type { Counters } from './counters.js';
 import { ErrorCode, HoldfastError } from './errors.js';
 import type { HoldState } from './hold.js';
-import { checkDeadline, checkMetadata, checkTtl } from './options.js';
+import { checkDeadline, checkMetadata, checkOptions, checkTtl } from './options.js';
 import type { Ownership, RenewOptions } from './ownership.js';
 
 /** What the cluster answered to a release. */
@@ -140,6 +140,7 @@ export class Lease implements AsyncDisposable {
   }
 
   async #renew(options: RenewOptions): Promise<void> {
+    checkOptions('renew', options, ['ttlMs', 'metadata', 'deadlineMs']);
     const ttlMs = checkTtl(options.ttlMs) ?? -1;
     const metadata = checkMetadata(options.metadata);
     const deadlineMs = checkDeadline(options.deadlineMs);

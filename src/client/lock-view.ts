@@ -41,6 +41,8 @@ export interface LockSummary {
   readonly waiters: number;
   /** Whether guards accept this lock's tokens. */
   readonly fencing: string;
+  /** Cluster time of the state that was read, ms: compare the other times with it alone. */
+  readonly clusterTimeMs: number;
 }
 
 /** One lock with the first of its queue. */
@@ -98,8 +100,9 @@ function holderAt(fields: readonly unknown[], index: number): HolderView | null 
 }
 
 /** Reads name, revision, holder, waiters, fencing. */
-export function summaryOf(row: readonly unknown[]): LockSummary {
+export function summaryOf(row: readonly unknown[], clusterTimeMs: number): LockSummary {
   return {
+    clusterTimeMs,
     name: nameAt(row, 0),
     revision: numberAt(row, 1),
     holder: holderAt(row, 2),
@@ -121,14 +124,15 @@ function waiterOf(row: readonly unknown[]): WaiterView {
 const UNKNOWN_LOCK = { revision: 0, holder: null, waiters: 0, fencing: 'required', queue: [] };
 
 /** Reads the answer to get: a row with its queue or nil, revision, applied index, age. */
-export function lockViewOf(name: string, fields: readonly unknown[]): LockView {
+export function lockViewOf(name: string, reply: Reply): LockView {
+  const { fields, clusterTimeMs } = reply;
   const stateRevision = numberAt(fields, 1);
   const ageMs = fields[3] === null ? null : numberAt(fields, 3);
-  if (fields[0] === null) return { ...UNKNOWN_LOCK, name, stateRevision, ageMs };
+  if (fields[0] === null) return { ...UNKNOWN_LOCK, name, clusterTimeMs, stateRevision, ageMs };
   const row = listAt(fields, 0);
   const queue = listAt(row, 5);
   const waiters = queue.map((_, index) => waiterOf(listAt(queue, index)));
-  return { ...summaryOf(row), queue: waiters, stateRevision, ageMs };
+  return { ...summaryOf(row, clusterTimeMs), queue: waiters, stateRevision, ageMs };
 }
 
 /** Fields of a stored reply before those of its code: code, cluster time, replay. */

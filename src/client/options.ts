@@ -18,6 +18,7 @@ import {
 import { isPlainText } from '../wire/utf8.js';
 import { WAIT_DEFAULT_MS } from './bounds.js';
 import { badRequest } from './errors.js';
+import { optionOfField } from './field-options.js';
 import type { Session } from './session.js';
 
 /** How to acquire one lock. Times are in ms. */
@@ -93,8 +94,60 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 function optionalInteger(field: string, value: number | undefined, least: number): number | null {
   if (value === undefined) return null;
   if (Number.isSafeInteger(value) && value >= least) return value;
-  throw badRequest(field, `${field} is ${value}, wanted a whole number from ${least} up`);
+  const wanted = `a whole number from ${least} up`;
+  throw badRequest(field, `${optionOfField(field)} is ${shown(value)}, wanted ${wanted}`);
 }
+
+/** A value in a sentence; strings in quotes, so that '5' is not taken for 5. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
+
+/**
+ * Checks that `options` is an object, or absent, with known names only: a name that is mistyped
+ * would have no effect, and nobody would know. Throws BAD_REQUEST `options`.
+ *
+ * @param call as the caller wrote it: `acquire`.
+ * @param names every option of the call.
+ */
+export function checkOptions(call: string, options: unknown, names: readonly string[]): void {
+  if (options === undefined) return;
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    const given = options === null ? 'null' : typeof options;
+    throw badRequest('options', `${call}: options is ${given}, wanted an object`);
+  }
+  for (const name of Object.keys(options)) {
+    if (names.includes(name)) continue;
+    throw badRequest('options', `${call}: no option ${name}; options: ${names.join(', ')}`);
+  }
+}
+
+/** Checks a function that the caller gives. Throws BAD_REQUEST `work`. */
+export function checkWork(call: string, work: unknown): void {
+  if (typeof work === 'function') return;
+  throw badRequest('work', `${call}: work is ${typeof work}, wanted a function`);
+}
+
+/** The names of AcquireOptions. */
+export const ACQUIRE_OPTIONS: readonly (keyof AcquireOptions)[] = [
+  'ttlMs',
+  'waitMs',
+  'deadlineMs',
+  'metadata',
+  'session',
+  'requestId',
+  'notAfterMs',
+  'expectedRevision',
+  'owner',
+  'lockDelayMs',
+  'holdMsMax',
+  'traceId',
+  'reentrant',
+  'signal',
+];
+/** The names of CallOptions. */
+export const CALL_OPTIONS: readonly (keyof CallOptions)[] = ['deadlineMs'];
 
 /** Checks a lock name: 1 … 512 bytes of valid UTF-8 without control characters. */
 export function checkName(name: string): string {
@@ -114,9 +167,13 @@ export function checkName(name: string): string {
 /** The deadline of a call in ms. Throws BAD_REQUEST `deadline_ms`. */
 export function checkDeadline(value: number | undefined): number {
   if (value === undefined) return REQUEST_DEADLINE_DEFAULT_MS;
-  if (value >= 1 && value <= REQUEST_DEADLINE_MAX_MS) return value;
-  const wanted = `1 to ${REQUEST_DEADLINE_MAX_MS}`;
-  throw badRequest('deadline_ms', `deadlineMs is ${value}, wanted ${wanted}`);
+  return checkMs('deadline_ms', value, REQUEST_DEADLINE_MAX_MS);
+}
+
+/** A number of ms from 1 to `greatest`. Throws BAD_REQUEST `field`. */
+export function checkMs(field: string, value: number, greatest: number): number {
+  if (typeof value === 'number' && value >= 1 && value <= greatest) return value;
+  throw badRequest(field, `${optionOfField(field)} is ${shown(value)}, wanted 1 to ${greatest}`);
 }
 
 /** A TTL in ms, or null when absent. Throws BAD_REQUEST `ttl_ms`. */
@@ -128,6 +185,9 @@ export function checkTtl(value: number | undefined): number | null {
 export function checkMetadata(value: Uint8Array | string | undefined): Uint8Array | null {
   if (value === undefined) return null;
   const bytes = typeof value === 'string' ? ENCODER.encode(value) : value;
+  if (!(bytes instanceof Uint8Array)) {
+    throw badRequest('metadata', `metadata is ${typeof value}, wanted a string or bytes`);
+  }
   if (bytes.length <= METADATA_BYTES_MAX) return bytes;
   const message = `metadata has ${bytes.length} bytes, wanted at most ${METADATA_BYTES_MAX}`;
   throw badRequest('metadata', message);
@@ -136,9 +196,13 @@ export function checkMetadata(value: Uint8Array | string | undefined): Uint8Arra
 /** A text of 1 to `bytesMax` bytes, or null when absent. Throws BAD_REQUEST `field`. */
 function checkText(field: string, value: string | undefined, bytesMax: number): string | null {
   if (value === undefined) return null;
+  const name = optionOfField(field);
+  if (typeof value !== 'string') {
+    throw badRequest(field, `${name} is ${shown(value)}, wanted a string`);
+  }
   const length = ENCODER.encode(value).length;
   if (length >= 1 && length <= bytesMax) return value;
-  throw badRequest(field, `${field} has ${length} bytes, wanted 1 to ${bytesMax}`);
+  throw badRequest(field, `${name} has ${length} bytes, wanted 1 to ${bytesMax}`);
 }
 
 /** Checks a request id of the caller: 1 … 64 bytes. Throws BAD_REQUEST `request`. */

@@ -19,7 +19,14 @@ import {
   nameAt,
   summaryOf,
 } from './lock-view.js';
-import { type CallOptions, checkDeadline, checkName, checkRequestId } from './options.js';
+import {
+  CALL_OPTIONS,
+  type CallOptions,
+  checkDeadline,
+  checkName,
+  checkOptions,
+  checkRequestId,
+} from './options.js';
 import { listAt, type Member, membersAt, numberAt, textAt } from './reply.js';
 
 /** How to read one lock. */
@@ -61,16 +68,18 @@ export class Reads {
   }
 
   async get(name: string, options: GetOptions): Promise<LockView> {
+    checkOptions('get', options, ['deadlineMs', 'stale', 'atLeastRevision']);
     const { stale = false, atLeastRevision } = options;
     if (atLeastRevision !== undefined && !isCount(atLeastRevision)) {
       throw badRequest('at_least_revision', `atLeastRevision is ${atLeastRevision}`);
     }
     const operation = [CommandKind.Get, checkName(name), stale, atLeastRevision ?? null];
-    return lockViewOf(name, (await this.#read(operation, options)).fields);
+    return lockViewOf(name, await this.#read(operation, options));
   }
 
   /** Each page is linearizable by itself. */
   async *list(prefix: string, options: ListOptions): AsyncGenerator<LockSummary, void, undefined> {
+    checkOptions('list', options, ['deadlineMs', 'stale', 'after', 'pageSize']);
     const { stale = false, pageSize } = options;
     if (pageSize !== undefined && !(isCount(pageSize) && pageSize >= 1 && pageSize <= PAGE_MAX)) {
       throw badRequest('limit', `pageSize is ${pageSize}, wanted 1 to ${PAGE_MAX}`);
@@ -78,19 +87,23 @@ export class Reads {
     let cursor: string | null = options.after === undefined ? null : checkName(options.after);
     do {
       const operation = [CommandKind.List, prefix, cursor, pageSize ?? null, stale];
-      const { fields } = await this.#read(operation, options);
+      const { fields, clusterTimeMs } = await this.#read(operation, options);
       const rows = listAt(fields, 0);
-      for (let index = 0; index < rows.length; index += 1) yield summaryOf(listAt(rows, index));
+      for (let index = 0; index < rows.length; index += 1) {
+        yield summaryOf(listAt(rows, index), clusterTimeMs);
+      }
       cursor = fields[1] === null ? null : nameAt(fields, 1);
     } while (cursor !== null);
   }
 
   async lookup(request: RequestName, options: CallOptions): Promise<LookupView> {
+    checkOptions('lookup', options, CALL_OPTIONS);
     const operation: PackValue[] = [CommandKind.Lookup, ...lookupNames(request)];
     return lookupViewOf((await this.#read(operation, options)).fields);
   }
 
   async check(name: string, token: number, options: CallOptions): Promise<TokenCheck> {
+    checkOptions('check', options, CALL_OPTIONS);
     if (!isCount(token)) throw badRequest('token', `token is ${token}, wanted a whole number`);
     const operation = [CommandKind.Check, checkName(name), token];
     const { fields } = await this.#read(operation, options);
@@ -99,6 +112,7 @@ export class Reads {
   }
 
   async status(options: CallOptions): Promise<Readonly<Record<string, unknown>>> {
+    checkOptions('status', options, CALL_OPTIONS);
     const { fields } = await this.#read([CommandKind.Status], options);
     const [status] = fields;
     if (isRecord(status)) return status;
@@ -106,14 +120,17 @@ export class Reads {
   }
 
   async members(options: CallOptions): Promise<Member[]> {
+    checkOptions('members', options, CALL_OPTIONS);
     return membersAt((await this.#read([CommandKind.Members], options)).fields, 1);
   }
 
   async ping(options: CallOptions): Promise<void> {
+    checkOptions('ping', options, CALL_OPTIONS);
     await this.#read([CommandKind.Ping], options);
   }
 
   async transfer(nodeId: number, options: CallOptions): Promise<void> {
+    checkOptions('transferLeadership', options, CALL_OPTIONS);
     await this.#send([CommandKind.Transfer, nodeId], options, false);
   }
 

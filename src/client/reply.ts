@@ -7,7 +7,14 @@
  * Used by: leader.ts and whoever made a call.
  */
 import type { Reply } from '../wire/response.js';
-import { ErrorCode, type ErrorDetails, HoldfastError, type LeaseEnd } from './errors.js';
+import {
+  ErrorCode,
+  type ErrorDetails,
+  type Holder,
+  HoldfastError,
+  type LeaseEnd,
+} from './errors.js';
+import { optionOfField } from './field-options.js';
 
 /** What an acquire, or the cancel of a granted one, answers with. */
 export interface Grant {
@@ -139,18 +146,24 @@ const LEASE_ENDS: readonly LeaseEnd[] = [
   'taken_over',
 ];
 
-function detailsOf(code: number, fields: readonly unknown[]): ErrorDetails {
+/** Reads the holder of a LOCK_BUSY; `clusterTimeMs` is that of the answer. */
+function busyHolderAt(fields: readonly unknown[], clusterTimeMs: number): Holder {
+  const deadlineMs = numberAt(fields, 2);
+  const metadata = bytesAt(fields, 4);
+  return {
+    token: numberAt(fields, 0),
+    sinceMs: numberAt(fields, 1),
+    deadlineMs,
+    endsInMs: Math.max(0, deadlineMs - Math.max(0, clusterTimeMs)),
+    principal: numberAt(fields, 3),
+    metadata: metadata.length === 0 ? null : metadata,
+  };
+}
+
+function detailsOf(code: number, fields: readonly unknown[], clusterTimeMs: number): ErrorDetails {
   switch (code) {
     case ErrorCode.LockBusy:
-      return {
-        holder: {
-          token: numberAt(fields, 0),
-          sinceMs: numberAt(fields, 1),
-          deadlineMs: numberAt(fields, 2),
-          principal: numberAt(fields, 3),
-          metadata: bytesAt(fields, 4),
-        },
-      };
+      return { holder: busyHolderAt(fields, clusterTimeMs) };
     case ErrorCode.StaleLease:
       return {
         leaseEnd: LEASE_ENDS[numberAt(fields, 0)] ?? 'unknown',
@@ -166,16 +179,35 @@ function detailsOf(code: number, fields: readonly unknown[]): ErrorDetails {
   }
 }
 
+/** A refusal in words, with what it names; '' where the table's words are all there is to say. */
+function wordsOf(code: number, details: ErrorDetails): string {
+  const { field = '', holder } = details;
+  if (code === ErrorCode.BadRequest && field !== '') {
+    return `the cluster refuses ${optionOfField(field)}: malformed or out of range`;
+  }
+  if (code === ErrorCode.Limit && field !== '') return `a bound was reached: ${field}`;
+  if (code !== ErrorCode.LockBusy || holder === undefined) return '';
+  if (holder.token === 0) return 'nobody holds the lock, but others wait for it';
+  const metadata = holder.metadata === null ? '' : ` by ${quoted(holder.metadata)}`;
+  return `the lock is held${metadata} with token ${holder.token}`;
+}
+
+function quoted(metadata: Uint8Array): string {
+  return JSON.stringify(new TextDecoder().decode(metadata));
+}
+
 /**
  * The error that a refusal is. `mayHaveEffect` is true when an earlier attempt of the same request
  * was lost: what a node says without the log about the last attempt does not settle that one.
  */
 export function errorOf(reply: Reply, mayHaveEffect: boolean): HoldfastError {
   const isNodes = reply.clusterTimeMs < 0;
+  const details = detailsOf(reply.code, reply.fields, reply.clusterTimeMs);
+  const message = reply.message || wordsOf(reply.code, details);
   return new HoldfastError(reply.code, {
-    details: detailsOf(reply.code, reply.fields),
+    details,
     retryAfterMs: reply.retryAfterMs,
-    ...(reply.message === '' ? {} : { message: reply.message }),
+    ...(message === '' ? {} : { message }),
     ...(isNodes && mayHaveEffect ? { outcome: 'unknown' } : {}),
   });
 }

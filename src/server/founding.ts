@@ -96,7 +96,8 @@ export function checkMembership(record: FoundingRecord, nodeId: number, diskId: 
     `Refusing to join cluster ${cluster} as node ${nodeId}: this data folder has disk id ` +
       `${hexOf(diskId)}, the cluster knows node ${nodeId} by disk id ${hexOf(member.diskId)}. ` +
       'The folder was wiped, swapped or belongs to another node, and its votes would not be ' +
-      'remembered. Point --data at the original folder; if it is lost, replace the member.',
+      'remembered. Point --data at the original folder. If that is lost, leave the node stopped: ' +
+      'this release cannot replace a member, and the cluster runs on while a majority does.',
   );
 }
 

@@ -10,7 +10,7 @@ import { LogError } from '../io/log/log-error.js';
 import { createLogger, type Logger } from '../observe/logger.js';
 import { FoundingRefused, hexOf } from './founding.js';
 import { type RunningNode, startNode } from './node.js';
-import { formatEndpoint, type ServeOptions } from './options.js';
+import { doubtsOf, formatEndpoint, type ServeOptions } from './options.js';
 
 /** An orderly end takes at most this long; then the process ends as it is. */
 export const SHUTDOWN_MS_MAX = 8_000;
@@ -67,6 +67,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
   const logger = createLogger(options.logLevel, logFields(options));
   process.on('uncaughtException', (error) => endByFault(logger, error));
   process.on('unhandledRejection', (error) => endByFault(logger, error));
+  for (const doubt of doubtsOf(options)) logger.warn({}, doubt);
   const desk = new StopDesk(options.untilStdinEnds);
   let node: RunningNode;
   try {

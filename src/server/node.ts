@@ -80,6 +80,8 @@ export async function startNode(
 }
 
 function openNodeLog(options: ServeOptions, logger: Logger): Promise<OpenedLogPort> {
+  // Stays the last line when a damaged file makes LMDB abort the process.
+  logger.info({ data: options.dataFolder }, 'opening the log');
   return openLog({
     folder: options.dataFolder,
     nodeId: options.nodeId,

@@ -12,6 +12,9 @@ import {
   type SettingName,
   type Settings,
 } from '../core/locks/settings.js';
+
+export type { SettingName } from '../core/locks/settings.js';
+
 import { MEMBERS_MAX } from '../limits.js';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from '../observe/logger.js';
 
@@ -166,6 +169,11 @@ function checkRelations(option: string, settings: Settings): void {
   }
 }
 
+/** What a setting in ms is unless the founding record has another value. */
+export function defaultSettingMs(name: SettingName): number {
+  return defaultSettings()[name];
+}
+
 function isSettingName(text: string): text is SettingName {
   return Object.hasOwn(SETTING_RANGES, text);
 }
@@ -189,6 +197,22 @@ function joinMembers(
     if (!peers.has(nodeId)) throw new OptionError('--peers', `node ${nodeId} is missing`);
   }
   return members.sort((left, right) => left.nodeId - right.nodeId);
+}
+
+/**
+ * What may be a slip in options that can be served: one sentence each. Ports that differ are right
+ * where something forwards them, and founding would write the wrong ones down for ever otherwise.
+ */
+export function doubtsOf(options: ServeOptions): string[] {
+  const self = options.members.find((member) => member.nodeId === options.nodeId);
+  const doubts: string[] = [];
+  for (const port of ['peer', 'client'] as const) {
+    const [here, there] = [options[port], self?.[port] ?? options[port]];
+    if (here.port === there.port) continue;
+    const listed = `--${port}s says ${formatEndpoint(there)} for node ${options.nodeId}`;
+    doubts.push(`--${port} is ${formatEndpoint(here)}, and ${listed}: right only if forwarded`);
+  }
+  return doubts;
 }
 
 /**

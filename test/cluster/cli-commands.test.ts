@@ -12,7 +12,10 @@ t.test('status shows every node, and fails without a leader', async (t) => {
   const plain = await runCli(t, ['status'], ENDPOINTS);
   t.equal(plain.status, 0, plain.err);
   const [headings, ...rows] = plain.out.trim().split('\n');
-  t.match(headings, /^node +endpoint +role +term +leader +applied +revision +time +digest$/);
+  t.match(
+    headings,
+    /^node +endpoint +role +term +leader +applied +revision +cluster time +digest$/,
+  );
   t.equal(rows.length, 3);
   t.equal(rows.filter((row) => row.includes('leader, serving')).length, 1);
 
@@ -27,7 +30,7 @@ t.test('status shows every node, and fails without a leader', async (t) => {
 
   const nobody = await runCli(t, ['status', '--endpoints', '127.0.0.1:1', '--timeout', '500ms']);
   t.equal(nobody.status, ExitCode.Unavailable);
-  t.match(nobody.out, /unreachable/);
+  t.match(nobody.out, /unreachable \(refused\)/);
 });
 
 t.test('transfer makes the named node lead', async (t) => {
@@ -64,14 +67,17 @@ t.test('ls lists held locks by prefix in byte order', async (t) => {
   const empty = await runCli(t, ['ls'], ENDPOINTS);
   t.equal(empty.status, 0);
   t.equal(empty.out, '');
+  t.equal(empty.err, 'holdfast: no lock is held or waited for\n');
+  const none = await runCli(t, ['ls', '--json'], ENDPOINTS);
+  t.equal(none.err, '', 'the result says it');
 });
 
 t.test('get shows a free lock as free', async (t) => {
   const { status, out } = await runCli(t, ['get', 'never-used'], ENDPOINTS);
   t.equal(status, 0);
-  t.match(out, /^never-used {2}free\n/);
+  t.equal(out, 'never-used  free (not in use)\n');
   const stale = await runCli(t, ['get', 'never-used', '--stale', '--json'], ENDPOINTS);
-  t.match(JSON.parse(stale.out), { name: 'never-used', holder: null, waiters: 0 });
+  t.match(JSON.parse(stale.out), { name: 'never-used', holder: null, waiters: 0, age_ms: Number });
 });
 
 t.test('a session is opened, renewed and closed with its secret', async (t) => {
@@ -87,7 +93,10 @@ t.test('a session is opened, renewed and closed with its secret', async (t) => {
   t.ok(JSON.parse(renewed.out).expires_in_ms > 29_000);
 
   const wrong = await runCli(t, ['session', 'renew', session, '--secret', session], ENDPOINTS);
-  t.not(wrong.status, 0);
+  t.equal(wrong.status, ExitCode.Lost);
+  t.match(wrong.err, /is expired or closed, or its id or secret is wrong: open a new one/);
+  const shorter = await runCli(t, ['session', 'renew', session, '--ttl', '5s'], withSecret);
+  t.match(shorter.out, /lives (30|29|28)\S*s more: a renewal never shortens/);
   const bare = await runCli(t, ['session', 'renew', session], ENDPOINTS);
   t.equal(bare.status, ExitCode.Usage);
 
@@ -96,6 +105,34 @@ t.test('a session is opened, renewed and closed with its secret', async (t) => {
   t.equal(closed.out, `session ${session} closed\n`);
   const late = await runCli(t, ['session', 'renew', session], withSecret);
   t.equal(late.status, ExitCode.Lost, late.err);
+});
+
+t.test('a value that the cluster refuses is named with its option and its range', async (t) => {
+  const cases: readonly (readonly [readonly string[], string, RegExp])[] = [
+    [
+      ['lock', 'a', '--ttl', '500ms', '--', 'true'],
+      'ttl_ms',
+      /^--ttl: 500ms is out of.* 1s to 24h/,
+    ],
+    [['lock', 'a', '--ttl', '100h', '--', 'true'], 'ttl_ms', /^--ttl: 100h is out of range: 1s to/],
+    [['lock', 'a', '--wait', '100d', '--', 'true'], 'wait_ms', /^--wait: 100d .* 0s to 1h, unless/],
+    [['session', 'open', '--ttl', '100h'], 'ttl_ms', /^--ttl: 100h .* sessionTtlMsGreatest$/],
+    [['ls', '\u0001'], 'prefix', /^PREFIX: "\\u0001" is malformed/],
+  ];
+  for (const [[command = '', ...words], field, message] of cases) {
+    const { status, err } = await runCli(t, [command, '--json', ...words], ENDPOINTS);
+    t.equal(status, ExitCode.Usage, err);
+    t.match(JSON.parse(err).error, { code: 'BAD_REQUEST', field, message });
+  }
+});
+
+t.test('serve below /proc ends with a message', async (t) => {
+  const words = ['serve', '--node-id', '1', '--data', '/proc/nc'];
+  words.push('--client', '127.0.0.1:1', '--clients', '1=127.0.0.1:1');
+  words.push('--peer', '127.0.0.1:2', '--peers', '1=127.0.0.1:2');
+  const { status, out } = await runCli(t, words);
+  t.equal(status, ExitCode.Configuration);
+  t.match(out, /Choose another data folder: \/proc\/nc cannot be made \(ENOENT\)/);
 });
 
 t.test('bad values are 64 before anything is sent', async (t) => {
@@ -108,6 +145,7 @@ t.test('bad values are 64 before anything is sent', async (t) => {
     ['get'],
     ['get', 'a', 'b'],
     ['get', 'a', '--endpoints', 'nowhere'],
+    ['get', 'a', '--endpoints', ''],
     ['status', '--timeout', '2m'],
     ['session', 'close', 'xyz', '--secret', 'xyz'],
     ['transfer', 'one'],

@@ -86,16 +86,50 @@ t.test('a busy lock is 75 at once, and says who holds it', async (t) => {
   const words = lockWords('busy', 'echo never', '--wait', '0s');
   const plain = await runCli(t, words, ENDPOINTS);
   t.equal(plain.status, ExitCode.Busy);
-  t.match(plain.err, /LOCK_BUSY: busy is held by ".* pid \d+: \/bin\/sh" with token \d+/);
+  t.match(
+    plain.err,
+    /LOCK_BUSY: busy is held by ".* pid \d+: \/bin\/sh" with token \d+; its lease ends in \d/,
+  );
   t.equal(plain.out, '');
   const json = await runCli(t, ['lock', 'busy', '--json', '--wait', '0s', '--', 'true'], ENDPOINTS);
   t.equal(json.status, ExitCode.Busy);
-  t.match(JSON.parse(json.err), { error: { code: 'LOCK_BUSY', outcome: 'none' } });
+  t.match(JSON.parse(json.err), {
+    error: {
+      code: 'LOCK_BUSY',
+      outcome: 'none',
+      holder: { fencing_token: Number, expires_in_ms: Number, metadata: /pid \d+: \/bin\/sh$/ },
+    },
+  });
   const late = await runCli(t, lockWords('busy', 'echo never', '--wait', '200ms'), ENDPOINTS);
   t.equal(late.status, ExitCode.Busy);
-  t.match(late.err, /WAIT_TIMEOUT/);
+  t.match(
+    late.err,
+    /WAIT_TIMEOUT: busy was not free within 200ms, held by ".*" with token \d+; give a longer/,
+  );
+  const waiter = new Cli(t, lockWords('busy', 'true', '--wait', '1m', '--json'), ENDPOINTS);
+  await waitFor('the remark', () => waiter.err.includes('waiting for busy, held by'));
+  t.match(JSON.parse(waiter.err), { remark: /^waiting for busy, held by ".*" with token \d+$/ });
+  waiter.signal('SIGTERM');
+  await waiter.ended;
   holder.signal('SIGTERM');
   t.equal((await holder.ended).status, 128 + 15);
+});
+
+t.test('with --json every failure of lock is one line on standard error', async (t) => {
+  const cases: readonly (readonly [string, number, string])[] = [
+    ['no-such-command', ExitCode.NotFound, 'COMMAND_NOT_FOUND'],
+    ['/etc/passwd', ExitCode.NotExecutable, 'COMMAND_NOT_STARTED'],
+  ];
+  for (const [command, status, code] of cases) {
+    const end = await runCli(t, ['lock', 'json', '--json', '--', command], ENDPOINTS);
+    t.equal(end.status, status);
+    t.match(JSON.parse(end.err), { error: { code } });
+    t.equal(end.out, '');
+  }
+  const killed = lockWords('json', 'kill -9 $PPID; sleep 60', '--json');
+  const end = await runCli(t, killed, ENDPOINTS);
+  t.equal(end.status, ExitCode.Fault);
+  t.match(JSON.parse(end.err), { error: { code: 'WATCHDOG_KILLED' } });
 });
 
 t.test('SIGTERM ends the command, frees the lock at once, and is 143', async (t) => {

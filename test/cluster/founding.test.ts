@@ -56,7 +56,10 @@ t.test('a wiped node is refused with 78 and does not touch the cluster', async (
     cluster.launchOnly(victim, isBootstrap);
     t.equal(await cluster.ended(victim), 'status 78');
   }
-  t.match(cluster.output(victim), /Refusing to join cluster .* as node \d.*replace the member/);
+  t.match(
+    cluster.output(victim),
+    /Refusing to join cluster .* as node \d.*cannot replace a member/,
+  );
   t.equal(await cluster.leader(), leader);
 });
 

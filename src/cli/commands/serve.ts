@@ -37,7 +37,7 @@ const OPTIONS: readonly OptionSpec[] = [
     name: 'setting',
     kind: 'list',
     value: 'NAME=VALUE',
-    summary: 'a replicated setting for the founding record; may be repeated',
+    summary: 'a replicated setting for the founding (docs/GLOSSARY.md, Settings); may be repeated',
   },
   {
     name: 'log-level',

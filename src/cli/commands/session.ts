@@ -6,9 +6,11 @@
  * Used by: commands/table.ts.
  */
 import { randomUUID } from 'node:crypto';
+import { HoldfastError } from '../../client/errors.js';
 import { bytesAt, numberAt } from '../../client/reply.js';
 import { OptionError } from '../../server/options.js';
 import { CommandKind } from '../../wire/request.js';
+import type { Reply } from '../../wire/response.js';
 import { readClusterOptions, readId } from '../cluster-options.js';
 import {
   CLUSTER_OPTIONS,
@@ -18,6 +20,7 @@ import {
 } from '../command.js';
 import { formatDuration, parseDuration } from '../duration.js';
 import { ExitCode } from '../exit-codes.js';
+import { explainField, reworded } from '../explain.js';
 import { withLeader } from '../leader-call.js';
 import type { NodeCall } from '../node-call.js';
 
@@ -35,7 +38,15 @@ const TTL_OPTION: OptionSpec = {
   kind: 'text',
   value: 'TIME',
   summary: 'how long the session lives without a renewal',
-  defaultText: 'the cluster’s',
+  defaultText: 'the cluster’s, 30s',
+};
+
+const NEW_TTL_OPTION: OptionSpec = {
+  name: 'ttl',
+  kind: 'text',
+  value: 'TIME',
+  summary: 'its TTL from now on; a shorter one moves no deadline back',
+  defaultText: 'the session’s own',
 };
 
 const SESSION_ARGUMENT = { name: 'SESSION', summary: 'the session’s id', isRequired: true };
@@ -49,12 +60,35 @@ function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
 }
 
+/** What the cluster refuses, in the words of the command line. */
+function explain(error: unknown, input: CommandInput): unknown {
+  if (error instanceof HoldfastError && error.code === 'SESSION_EXPIRED') {
+    const which = input.words[0] ?? '';
+    const why = 'is expired or closed, or its id or secret is wrong';
+    return reworded(error, `session ${which} ${why}: open a new one`);
+  }
+  const text = input.text('ttl') ?? '';
+  const range = ['sessionTtlMsLeast', 'sessionTtlMsGreatest'] as const;
+  return explainField(error, { ttl_ms: { option: '--ttl', text, range } });
+}
+
+/** `work` at the leader; a refusal is explained. */
+async function atLeader(
+  input: CommandInput,
+  work: (call: NodeCall) => Promise<Reply>,
+): Promise<Reply> {
+  try {
+    return await withLeader(readClusterOptions(input), work);
+  } catch (error) {
+    throw explain(error, input);
+  }
+}
+
 async function open(input: CommandInput): Promise<number> {
-  const { endpoints, timeoutMs } = readClusterOptions(input);
   const ttlMs = readTtl(input);
   // One id for all attempts: a session whose answer was lost is found again, not opened twice.
   const request = randomUUID();
-  const reply = await withLeader(endpoints, timeoutMs, (call) =>
+  const reply = await atLeader(input, (call) =>
     call.request([CommandKind.SessionOpen, request, null, null, null, ttlMs]),
   );
   const session = hexOf(bytesAt(reply.fields, 0));
@@ -87,25 +121,25 @@ function attach(call: NodeCall, named: NamedSession): Promise<unknown> {
 }
 
 async function renew(input: CommandInput): Promise<number> {
-  const { endpoints, timeoutMs } = readClusterOptions(input);
   const named = readSession(input);
   const ttlMs = readTtl(input);
-  const reply = await withLeader(endpoints, timeoutMs, async (call) => {
+  const reply = await atLeader(input, async (call) => {
     await attach(call, named);
     return call.request([CommandKind.SessionRenew, null, named.session, null, null, ttlMs]);
   });
   const leftMs = Math.max(0, numberAt(reply.fields, 0) - reply.clusterTimeMs);
   const session = hexOf(named.session);
+  // Where a shorter TTL is asked for, the time that is left surprises.
+  const why = ttlMs !== null && leftMs > ttlMs ? ': a renewal never shortens' : '';
   input.output.result({ session, expires_at: numberAt(reply.fields, 0), expires_in_ms: leftMs }, [
-    `session ${session} lives ${formatDuration(leftMs)} more`,
+    `session ${session} lives ${formatDuration(leftMs)} more${why}`,
   ]);
   return ExitCode.Ok;
 }
 
 async function close(input: CommandInput): Promise<number> {
-  const { endpoints, timeoutMs } = readClusterOptions(input);
   const named = readSession(input);
-  await withLeader(endpoints, timeoutMs, async (call) => {
+  await atLeader(input, async (call) => {
     await attach(call, named);
     return call.request([CommandKind.SessionClose, null, named.session, null, null]);
   });
@@ -127,7 +161,7 @@ export const sessionCommands: readonly CommandSpec[] = [
     path: ['session', 'renew'],
     summary: 'renew a session and all its leases',
     arguments: [SESSION_ARGUMENT],
-    options: [SECRET_OPTION, TTL_OPTION, ...CLUSTER_OPTIONS],
+    options: [SECRET_OPTION, NEW_TTL_OPTION, ...CLUSTER_OPTIONS],
     examples: [
       {
         words: 'session renew 5b3f0a6c2d1e4f708192a3b4c5d6e7f8',

@@ -6,17 +6,20 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ErrorCode, HoldfastError } from '../../client/errors.js';
-import type { Endpoint } from '../../server/options.js';
+import type { Member } from '../../client/reply.js';
+import { type Endpoint, parseEndpoint } from '../../server/options.js';
 import { CommandKind } from '../../wire/request.js';
 import { readClusterOptions, readNodeId } from '../cluster-options.js';
 import { CLUSTER_OPTIONS, type CommandInput, type CommandSpec } from '../command.js';
-import { ExitCode } from '../exit-codes.js';
+import { CliError, ExitCode } from '../exit-codes.js';
 import { withLeader } from '../leader-call.js';
-import { findLeader } from '../node-status.js';
+import { findLeader, readStatus } from '../node-status.js';
 
 const LOOK_MS = 50;
+/** A node that lives answers within this. */
+const TARGET_TIMEOUT_MS = 1_500;
 
-/** Resolves when `nodeId` serves as leader. Rejects with NO_QUORUM when the time is up. */
+/** Resolves when `nodeId` serves as leader. Rejects with TRANSFER_FAILED when the time is up. */
 async function waitUntilLeads(
   endpoints: readonly Endpoint[],
   nodeId: number,
@@ -29,21 +32,48 @@ async function waitUntilLeads(
     if (performance.now() - started > timeoutMs) {
       const found = leader === null ? 'no node leads' : `node ${leader} leads`;
       const message = `node ${nodeId} has not taken over in ${timeoutMs} ms: ${found}`;
-      throw new HoldfastError(ErrorCode.NoQuorum, { message });
+      throw new CliError('TRANSFER_FAILED', message, { leader: leader ?? 0 });
     }
     await delay(LOOK_MS);
   }
 }
 
+/** The node that is to lead, if it is a member. Throws BAD_REQUEST otherwise. */
+export function findTarget(members: readonly Member[], nodeId: number): Endpoint {
+  const voters = members.filter((member) => member.role === 'voter');
+  const target = voters.find((member) => member.nodeId === nodeId);
+  if (target !== undefined) return parseEndpoint('members', target.address);
+  const ids = voters.map((member) => member.nodeId).join(', ');
+  const message = `node ${nodeId} is no voter; voters: ${ids}`;
+  throw new HoldfastError(ErrorCode.BadRequest, { message, details: { field: 'node_id' } });
+}
+
+/** A node that does not answer takes nothing over: said at once, and nothing is asked. */
+async function checkAnswers(target: Endpoint, nodeId: number, leader: number): Promise<void> {
+  try {
+    await readStatus(target, TARGET_TIMEOUT_MS);
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error;
+    const message = `node ${nodeId} does not answer; node ${leader} leads on (${error.message})`;
+    throw new CliError('NODE_UNREACHABLE', message, { leader });
+  }
+}
+
 async function run(input: CommandInput): Promise<number> {
-  const { endpoints, timeoutMs } = readClusterOptions(input);
+  const options = readClusterOptions(input);
   const nodeId = readNodeId('NODE', input.words[0] ?? '');
-  const previous = await withLeader(endpoints, timeoutMs, async (call) => {
+  let endpoints = options.endpoints;
+  const previous = await withLeader(options, async (call) => {
     const leader = call.greeting?.nodeId ?? 0;
-    if (leader !== nodeId) await call.request([CommandKind.Transfer, nodeId]);
+    const members = call.greeting?.members ?? [];
+    const target = findTarget(members, nodeId);
+    if (leader === nodeId) return leader;
+    await checkAnswers(target, nodeId, leader);
+    endpoints = [target, ...members.map(({ address }) => parseEndpoint('members', address))];
+    await call.request([CommandKind.Transfer, nodeId]);
     return leader;
   });
-  await waitUntilLeads(endpoints, nodeId, timeoutMs);
+  if (previous !== nodeId) await waitUntilLeads(endpoints, nodeId, options.timeoutMs);
   const words =
     previous === nodeId
       ? `node ${nodeId} leads already`

@@ -82,6 +82,21 @@ function listen(folder: string): Promise<net.Server> {
   });
 }
 
+/** Who has `folder`, which exists, open: in words, null when nobody has. Takes nothing. */
+export async function findFolderHolder(folder: string): Promise<string | null> {
+  const holder = readHolder(path.join(folder, FILE));
+  if (holder !== null && isHeld(holder)) return `process ${holder.pid}`;
+  if (process.platform !== 'linux') return null;
+  try {
+    const server = await listen(folder);
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+    return null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    return 'another process';
+  }
+}
+
 /** A folder that this process holds until release() or its end. */
 export class FolderLock {
   private constructor(

@@ -17,6 +17,8 @@ export const LogErrorCode = {
   StateCorrupt: 'STATE_CORRUPT',
   /** A segment is damaged or missing. */
   LogCorrupt: 'LOG_CORRUPT',
+  /** The data folder cannot be made. */
+  FolderUnusable: 'FOLDER_UNUSABLE',
   /** The thread that owns the log ended before it had opened it. */
   ThreadFailed: 'THREAD_FAILED',
 } as const;
@@ -35,8 +37,8 @@ export class LogError extends Error {
 }
 
 const REPAIR =
-  'Stop the node, move its data folder away and bring it back as a new member ' +
-  '(docs: member replace); the other replicas hold what it acknowledged.';
+  'Leave this node stopped and keep its data folder: this release cannot replace a member. ' +
+  'The others hold what it acknowledged, and the cluster runs on while a majority of it does.';
 
 /** A damaged log: names the place and the way back. */
 export function corruptLog(place: string, found: string): LogError {

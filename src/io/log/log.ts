@@ -6,7 +6,6 @@
  * a failure as a value: when the device fails, the process ends by SIGKILL (invariant I10).
  * Made by: server. Used by: replica, through LogPort.
  */
-import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import {
   LOG_APPENDS_MAX,
@@ -16,6 +15,7 @@ import {
 } from '../../limits.js';
 import type { AppendOrder, LogEvents, LogPort, LogState } from '../../replica/ports.js';
 import { FolderLock } from './folder-lock.js';
+import { makeFolders } from './folders.js';
 import { LogError, LogErrorCode } from './log-error.js';
 import { makeRing, RingWriter } from './order-ring.js';
 import {
@@ -229,12 +229,24 @@ function awaitOpened(worker: Worker, options: LogOptions): Promise<OpenedLog> {
   });
 }
 
+/** Makes the data folder. Throws LogError FOLDER_UNUSABLE with the system's code. */
+function makeDataFolder(folder: string): void {
+  try {
+    makeFolders(folder);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const text = `Choose another data folder: ${folder} cannot be made (${code}).`;
+    throw new LogError(LogErrorCode.FolderUnusable, text);
+  }
+}
+
 /**
  * Opens the log in `options.folder`: locks the folder, starts the log thread, verifies everything.
- * Rejects with LogError FOLDER_LOCKED, FOLDER_FOREIGN, STATE_CORRUPT, LOG_CORRUPT, THREAD_FAILED.
+ * Rejects with LogError FOLDER_UNUSABLE, FOLDER_LOCKED, FOLDER_FOREIGN, STATE_CORRUPT, LOG_CORRUPT,
+ * THREAD_FAILED.
  */
 export async function openLog(options: LogOptions): Promise<OpenedLogPort> {
-  fs.mkdirSync(options.folder, { recursive: true });
+  makeDataFolder(options.folder);
   const lock = await FolderLock.take(options.folder);
   const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
   const { folder, nodeId } = options;

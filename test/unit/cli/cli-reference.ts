@@ -4,7 +4,9 @@
  * Owns: its form. Used by: docs.test.ts, which compares, and writes with HOLDFAST_WRITE_DOCS=1.
  */
 import { type CommandSpec, JSON_OPTION, type OptionSpec } from '../../../src/cli/command.js';
-import { EXIT_MEANINGS, EXIT_SIGNAL_BASE } from '../../../src/cli/exit-codes.js';
+import { CLI_CODES, EXIT_MEANINGS, EXIT_SIGNAL_BASE } from '../../../src/cli/exit-codes.js';
+
+import { usageOf } from '../../../src/cli/program.js';
 
 /** Everything from this line on is generated. */
 export const GENERATED_MARK = '<!-- From here on: generated from src/cli. -->';
@@ -15,16 +17,8 @@ function optionRow(option: OptionSpec): string {
   return `| \`--${option.name}${value}\` | ${option.summary}${suffix} |`;
 }
 
-function usage(spec: CommandSpec): string {
-  const words = spec.arguments.map((argument) => {
-    const word = argument.isVariadic === true ? `-- ${argument.name}…` : argument.name;
-    return argument.isRequired ? word : `[${word}]`;
-  });
-  return ['holdfast', ...spec.path, '[options]', ...words].join(' ');
-}
-
 function commandSection(spec: CommandSpec): string {
-  const lines = [`### holdfast ${spec.path.join(' ')}`, '', `\`${usage(spec)}\``, ''];
+  const lines = [`### holdfast ${spec.path.join(' ')}`, '', `\`holdfast ${usageOf(spec)}\``, ''];
   lines.push(`${spec.summary.charAt(0).toUpperCase()}${spec.summary.slice(1)}.`, '');
   if (spec.details !== undefined) lines.push(spec.details, '');
   lines.push('| option | meaning |', '|---|---|');
@@ -48,8 +42,19 @@ function exitSection(): string {
   return `${lines.join('\n')}\n`;
 }
 
+function codeSection(): string {
+  const lines = ['## Codes of its own', ''];
+  lines.push('Every other code in a message is one of [ERRORS](ERRORS.md).', '');
+  lines.push('| code | status | meaning |', '|---|---|---|');
+  for (const [code, { status, meaning }] of Object.entries(CLI_CODES)) {
+    lines.push(`| \`${code}\` | ${status} | ${meaning} |`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
 /** The generated part, the mark included. */
 export function renderReference(commands: readonly CommandSpec[]): string {
-  const sections = [GENERATED_MARK, '', exitSection(), '## Commands', ''];
+  const tables = [exitSection(), codeSection()];
+  const sections = [GENERATED_MARK, '', ...tables, '## Commands', ''];
   return `${sections.join('\n')}\n${commands.map(commandSection).join('\n')}`;
 }

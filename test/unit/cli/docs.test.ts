@@ -1,7 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import t from 'tap';
 import { COMMANDS } from '../../../src/cli/commands/table.js';
-import { EXIT_MEANINGS, ExitCode } from '../../../src/cli/exit-codes.js';
+import { CLI_CODES, EXIT_MEANINGS, ExitCode, exitCodeOf } from '../../../src/cli/exit-codes.js';
+import { ERROR_ROWS } from '../../../src/wire/errors.js';
 import { projectFile } from '../../gate/paths.js';
 import { GENERATED_MARK, renderReference } from './cli-reference.js';
 
@@ -30,4 +32,30 @@ t.test('exit statuses differ and keep clear of the shell’s own', async (t) => 
   t.equal(new Set(statuses).size, statuses.length);
   t.same(Object.keys(EXIT_MEANINGS).map(Number).sort(), [...statuses].map(Number).sort());
   for (const status of statuses) t.ok(status <= 1 || (status >= 64 && status < 128), `${status}`);
+});
+
+/** Every file below src/cli and src/server, as text. */
+function sources(): string[] {
+  const files = ['src/cli', 'src/server'].flatMap((folder) =>
+    readdirSync(projectFile(folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => path.join(folder, name)),
+  );
+  return files.map((file) => readFileSync(projectFile(file), 'utf8'));
+}
+
+t.test('every code that the program gives by itself is in the table, and in use', async (t) => {
+  const pattern =
+    /(?:new CliError\(|output\.failure\(|\.failure\(|run\.fail\(|exitCodeOf\()\s*'([A-Z_]+)'/g;
+  const used = new Set<string>(['USAGE']);
+  for (const text of sources()) {
+    for (const [, code = ''] of text.matchAll(pattern)) used.add(code);
+  }
+  const ofErrors = new Set(ERROR_ROWS.map((row) => row.code));
+  for (const code of used) t.ok(Object.hasOwn(CLI_CODES, code) || ofErrors.has(code), code);
+  for (const [code, { status }] of Object.entries(CLI_CODES)) {
+    t.ok(used.has(code), `${code} is used`);
+    t.notOk(ofErrors.has(code), `${code} is no code of the cluster`);
+    t.equal(exitCodeOf(code), status);
+  }
 });

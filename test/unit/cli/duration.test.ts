@@ -5,6 +5,7 @@ import { OptionError } from '../../../src/server/options.js';
 
 t.test('durations with a unit are read as whole milliseconds', async (t) => {
   const cases: readonly [string, number][] = [
+    ['0', 0],
     ['0s', 0],
     ['250ms', 250],
     ['5s', 5_000],
@@ -18,7 +19,17 @@ t.test('durations with a unit are read as whole milliseconds', async (t) => {
 
 t.test('what is no duration is refused with the option’s name', async (t) => {
   const bad = ['', '30', '-5s', '+5s', '5 s', '5S', 's', '1e3s', 'NaN', 'Infinity', '5sec', '5s '];
-  for (const text of [...bad, '0.0001ms', '1.5ms', '999999999999d', '5w', '5y']) {
+  for (const text of [
+    ...bad,
+    '0.0001ms',
+    '1.5ms',
+    '999999999999d',
+    '5w',
+    '5y',
+    '00',
+    '1m30s',
+    '0.5',
+  ]) {
     t.throws(() => parseDuration('--ttl', text), { option: '--ttl', code: 'USAGE' }, text);
   }
 });

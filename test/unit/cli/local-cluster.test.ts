@@ -1,9 +1,16 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { decideFounding } from '../../../src/cli/commands/dev.js';
+import { planDev } from '../../../src/cli/commands/dev.js';
 import { findDisagreement } from '../../../src/cli/commands/status.js';
-import { clientAddresses, localNodes, serveWords } from '../../../src/cli/local-cluster.js';
+import { describeEnd, isSecondWish } from '../../../src/cli/dev-children.js';
+import { lastWordsIn } from '../../../src/cli/last-words.js';
+import {
+  clientAddresses,
+  type LocalNode,
+  localNodes,
+  serveWords,
+} from '../../../src/cli/local-cluster.js';
 import type { NodeStatus } from '../../../src/cli/node-status.js';
 import { formatTable } from '../../../src/cli/output.js';
 import { parseServeOptions } from '../../../src/server/options.js';
@@ -48,26 +55,70 @@ t.test('the words for a node are options that serve accepts', async (t) => {
   }
 });
 
-t.test('dev founds when all five folders are empty, or a founding was interrupted', async (t) => {
-  const folder = path.join(t.testdir({}), 'data');
-  const nodes = localNodes(folder, 20_000);
-  t.ok(decideFounding(folder, nodes), 'nothing is there');
-  for (const node of nodes) mkdirSync(node.dataFolder);
-  t.ok(decideFounding(folder, nodes), 'empty folders');
-  writeFileSync(path.join(nodes[0]?.dataFolder ?? '', 'file'), 'x');
-  t.ok(decideFounding(folder, nodes), 'the mark of the first decision stands');
-});
+function fill(node: LocalNode): void {
+  mkdirSync(node.dataFolder, { recursive: true });
+  writeFileSync(path.join(node.dataFolder, 'file'), 'x');
+}
 
-t.test('dev does not found over data, and refuses a mixture', async (t) => {
+t.test('dev founds when all five folders are empty, or a founding was interrupted', async (t) => {
   const folder = t.testdir({});
   const nodes = localNodes(folder, 20_000);
-  for (const node of nodes) {
-    mkdirSync(node.dataFolder);
-    writeFileSync(path.join(node.dataFolder, 'file'), 'x');
+  t.ok(planDev(folder, nodes).isFounding, 'nothing is there');
+  for (const node of nodes) mkdirSync(node.dataFolder);
+  t.ok(planDev(folder, nodes).isFounding, 'empty folders');
+  fill(nodes[0]!);
+  t.ok(planDev(folder, nodes).isFounding, 'the mark of the first decision stands');
+});
+
+t.test('dev does not found over data: a majority of good folders starts alone', async (t) => {
+  const folder = t.testdir({});
+  const nodes = localNodes(folder, 20_000);
+  const [one, two, three, ...others] = nodes;
+  for (const node of [one, two, three]) fill(node!);
+  const plan = planDev(folder, nodes);
+  t.notOk(plan.isFounding);
+  t.same(plan.started, [one, two, three]);
+  t.same(plan.wiped, others);
+  for (const node of others) fill(node);
+  t.same(planDev(folder, nodes), { isFounding: false, started: nodes, wiped: [] });
+});
+
+t.test('dev refuses a minority of good folders, and warns of the tokens', async (t) => {
+  const folder = t.testdir({});
+  const nodes = localNodes(folder, 20_000);
+  for (const node of nodes.slice(0, 2)) fill(node);
+  t.throws(() => planDev(folder, nodes), {
+    code: 'FOLDER_WIPED',
+    message: /restore node-3, node-4, node-5 .*counts its tokens from 1 again/,
+  });
+});
+
+t.test('a second signal within a second is the same wish', async (t) => {
+  t.notOk(isSecondWish(0));
+  t.notOk(isSecondWish(999));
+  t.ok(isSecondWish(1_000));
+});
+
+t.test('how a node ended is told with its last words, or with what to do', async (t) => {
+  t.equal(describeEnd(74, null, 'it is damaged.'), 'ended with status 74: it is damaged');
+  t.match(describeEnd(null, 'SIGKILL', ''), /^ended by SIGKILL\. It is not restarted: Ctrl-C/);
+  for (const signal of ['SIGABRT', 'SIGSEGV', 'SIGBUS'] as const) {
+    const words = describeEnd(null, signal, '');
+    t.match(words, new RegExp(`^ended by ${signal}: its data folder seems to be damaged`));
   }
-  t.notOk(decideFounding(folder, nodes));
-  const six = [...nodes, { ...(nodes[0] as (typeof nodes)[0]), dataFolder: `${folder}/node-6` }];
-  t.throws(() => decideFounding(folder, six), { option: '--data', code: 'USAGE' });
+});
+
+t.test('the last words of a node are its fatal line of this run', async (t) => {
+  const file = path.join(t.testdir({}), 'node-1.log');
+  const line = (level: string, message: string): string =>
+    `${JSON.stringify({ level, message })}\n`;
+  const earlier = line('fatal', 'an earlier end');
+  writeFileSync(file, earlier + line('info', 'serving'));
+  t.equal(lastWordsIn(file, earlier.length), '');
+  writeFileSync(file, earlier + line('fatal', 'the disk is full') + line('info', 'stopped'));
+  t.equal(lastWordsIn(file, earlier.length), 'the disk is full');
+  writeFileSync(file, `${earlier}holdfast: USAGE: --setting: no\n`);
+  t.equal(lastWordsIn(file, earlier.length), 'USAGE: --setting: no');
 });
 
 t.test('status finds two nodes that applied the same entries and disagree', async (t) => {
@@ -83,6 +134,7 @@ t.test('status finds two nodes that applied the same entries and disagree', asyn
     clusterTimeMs: 1,
     digest,
     featureLevel: 1,
+    members: [],
     counters: {},
     fields: {},
   });

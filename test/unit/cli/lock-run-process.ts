@@ -24,4 +24,5 @@ process.exitCode = await runUnderLock({
     },
   }),
   say: (text) => process.stderr.write(`${text}\n`),
+  fail: (code, text) => process.stderr.write(`${code}: ${text}\n`),
 });

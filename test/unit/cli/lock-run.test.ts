@@ -4,7 +4,12 @@ import { uptime } from 'node:os';
 import path from 'node:path';
 import t from 'tap';
 import { ExitCode } from '../../../src/cli/exit-codes.js';
-import { type CommandLease, type LockRun, runUnderLock } from '../../../src/cli/lock-run.js';
+import {
+  type CommandLease,
+  type LockFailure,
+  type LockRun,
+  runUnderLock,
+} from '../../../src/cli/lock-run.js';
 import { parsePlace } from '../../../src/cli/watchdog/session.js';
 import { isAlive, stateOf } from '../../cluster/process-state.js';
 import { waitFor } from '../../cluster/wait-for.js';
@@ -40,15 +45,18 @@ class TestLease implements CommandLease {
 interface Scene {
   readonly lease: TestLease;
   readonly said: string[];
+  readonly failed: [LockFailure, string][];
   readonly run: LockRun;
 }
 
 function scene(script: string, acquire?: LockRun['acquire']): Scene {
   const lease = new TestLease();
   const said: string[] = [];
+  const failed: [LockFailure, string][] = [];
   return {
     lease,
     said,
+    failed,
     run: {
       name: 'jobs/nightly',
       command: '/bin/sh',
@@ -56,6 +64,7 @@ function scene(script: string, acquire?: LockRun['acquire']): Scene {
       endpoints: '127.0.0.1:7401',
       acquire: acquire ?? (async () => lease),
       say: (text) => said.push(text),
+      fail: (code, text) => failed.push([code, text]),
     },
   };
 }
@@ -104,12 +113,18 @@ t.test('the status of the command is passed on', async (t) => {
 t.test(
   'a command that cannot be started has its own status, and the lock is released',
   async (t) => {
-    const { run, lease } = scene('');
+    const { run, lease, failed } = scene('');
+    t.equal(await runUnderLock({ ...run, command: 'no-such-command' }), ExitCode.NotFound);
     t.equal(await runUnderLock({ ...run, command: '/nowhere/at/all' }), ExitCode.NotFound);
     const folder = t.testdir({ plain: 'not a program' });
     const plain = path.join(folder, 'plain');
     t.equal(await runUnderLock({ ...run, command: plain }), ExitCode.NotExecutable);
-    t.equal(lease.released, 2);
+    t.equal(lease.released, 3);
+    t.same(failed, [
+      ['COMMAND_NOT_FOUND', 'cannot start no-such-command: not found in PATH'],
+      ['COMMAND_NOT_FOUND', 'cannot start /nowhere/at/all: no such file, or no interpreter'],
+      ['COMMAND_NOT_STARTED', `cannot start ${plain}: it is not executable`],
+    ]);
   },
 );
 
@@ -151,7 +166,7 @@ t.test('a signal while the command runs is passed on to its whole group', async 
 
 t.test('a lost lease ends the command: TERM first', async (t) => {
   const folder = t.testdir({});
-  const { run, lease, said } = scene(
+  const { run, lease, failed } = scene(
     `trap "echo term > ${folder}/term; exit 0" TERM; echo $$ > ${folder}/pid; ` +
       'while :; do sleep 0.02; done',
   );
@@ -161,7 +176,7 @@ t.test('a lost lease ends the command: TERM first', async (t) => {
   t.equal(await status, ExitCode.Lost);
   t.equal(readFileSync(path.join(folder, 'term'), 'utf8'), 'term\n');
   t.notOk(isAlive(pid));
-  t.match(said.join(), /lost/);
+  t.match(failed, [['LEASE_EXPIRED', /^the lease of jobs\/nightly is lost \(lost\)/]]);
 });
 
 t.test('a lost lease ends a command that ignores TERM, and its children: KILL', async (t) => {
@@ -245,7 +260,7 @@ t.test('a stopped command is ended too', async (t) => {
 
 t.test('a killed watchdog: the CLI ends the command', async (t) => {
   const folder = t.testdir({});
-  const { run, lease } = scene(
+  const { run, lease, failed } = scene(
     `echo $PPID > ${folder}/watchdog; echo $$ > ${folder}/pid; while :; do sleep 0.02; done`,
   );
   const status = runUnderLock(run);
@@ -253,6 +268,7 @@ t.test('a killed watchdog: the CLI ends the command', async (t) => {
   const pid = await pidIn(path.join(folder, 'pid'));
   process.kill(watchdog, 'SIGKILL');
   t.equal(await status, ExitCode.Fault);
+  t.match(failed, [['WATCHDOG_KILLED', /the command was ended/]]);
   await waitFor('the command to end', () => !isAlive(pid));
   t.equal(lease.released, 1);
 });

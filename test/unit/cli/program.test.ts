@@ -2,6 +2,7 @@ import t from 'tap';
 import type { CommandInput, CommandSpec } from '../../../src/cli/command.js';
 import { ExitCode } from '../../../src/cli/exit-codes.js';
 import { Program } from '../../../src/cli/program.js';
+import { ErrorCode, HoldfastError } from '../../../src/client/errors.js';
 import { OptionError } from '../../../src/server/options.js';
 
 interface Shown {
@@ -94,6 +95,51 @@ t.test('unknown words and options are refused with 64 and never ignored', async 
   }
 });
 
+t.test('what is wrong with a command line is one line, in words or as JSON', async (t) => {
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [['thing'], /^missing required argument 'NAME'; usage: holdfast thing \[options\] NAME/],
+    [['thing', 'a', '--frob'], /^unknown option '--frob'.*see holdfast thing --help$/],
+    [['thing', 'a', '--forc'], /Did you mean --force/],
+    [['thign'], /^unknown command 'thign' \(Did you mean thing\?\); see holdfast --help$/],
+    [['-V'], /^unknown option '-V'.*see holdfast --help$/],
+    [['session', 'shut'], /^unknown command 'shut'/],
+    [['session'], /^name a command; see holdfast --help$/],
+    [[], /^name a command; see holdfast --help$/],
+  ];
+  for (const [words, message] of cases) {
+    const plain = await show(words);
+    t.equal(plain.status, ExitCode.Usage, words.join(' '));
+    const last = plain.err.trimEnd().split('\n').at(-1) ?? '';
+    t.match(last, /^holdfast: USAGE: /);
+    t.match(last.slice('holdfast: USAGE: '.length), message);
+    for (const given of [
+      [...words, '--json'],
+      ['--json', ...words],
+    ]) {
+      const json = await show(given);
+      t.equal(json.status, ExitCode.Usage);
+      t.equal(json.err.split('\n').length, 2, 'one line');
+      t.match(JSON.parse(json.err).error, { code: 'USAGE', message });
+    }
+  }
+  t.match((await show([])).err, /^Usage: holdfast/, 'no word at all shows the help too');
+});
+
+t.test('--json of the command that is run does not count', async (t) => {
+  const shown = await show(['thing', '--frob', 'a', '--', 'x', '--json']);
+  t.match(shown.err, /^holdfast: USAGE: /);
+});
+
+t.test('--json may stand before the command', async (t) => {
+  for (const words of [
+    ['--json', 'thing', 'a'],
+    ['thing', '--json', 'a'],
+    ['thing', 'a', '--json'],
+  ]) {
+    t.equal((await show(words)).inputs[0]?.output.isJson, true, words.join(' '));
+  }
+});
+
 t.test('help and version go to standard output and succeed', async (t) => {
   const help = await show(['thing', '--help']);
   t.equal(help.status, 0);
@@ -101,6 +147,12 @@ t.test('help and version go to standard output and succeed', async (t) => {
   t.match(help.out, /--ttl-ms <TIME>/);
   t.match(help.out, /default: 1s/);
   t.match(help.out, /# do it to a\n {2}holdfast thing a/);
+  t.match(help.out, /Usage: holdfast thing \[options\] NAME \[-- COMMAND…\]/);
+  t.match(help.out, /--json/);
+  t.equal((await show(['help', 'thing'])).out, help.out, 'help NAME is NAME --help');
+  const group = await show(['session', '--help']);
+  t.match(group.out, /Examples:\n/);
+  t.match(group.out, /--json/);
   const version = await show(['--version']);
   t.equal(version.status, 0);
   t.equal(version.out, '1.2.3\n');
@@ -159,5 +211,29 @@ t.test('results are lines for people and one JSON line for programs', async (t) 
   t.equal(plain.err, 'holdfast: by the way\n');
   const json = await show(['session', 'open', 'a', '--json'], work);
   t.equal(json.out, '{"name":"a"}\n');
-  t.equal(json.err, '');
+  t.same(JSON.parse(json.err), { remark: 'by the way' });
+});
+
+t.test('an error of the cluster brings its field and its holder into the JSON', async (t) => {
+  const metadata = new TextEncoder().encode('vm pid 7');
+  const holder = { token: 9, sinceMs: 1, deadlineMs: 50, endsInMs: 20, principal: 1, metadata };
+  const shown = await show(['thing', 'a', '--json'], async () => {
+    throw new HoldfastError(ErrorCode.LockBusy, { details: { holder, field: 'x' } });
+  });
+  t.match(JSON.parse(shown.err).error, {
+    code: 'LOCK_BUSY',
+    field: 'x',
+    holder: { fencing_token: 9, expires_at: 50, expires_in_ms: 20, metadata: 'vm pid 7' },
+  });
+});
+
+t.test('what the operating system refuses is no fault of the program', async (t) => {
+  const shown = await show(['thing', 'a'], async () => {
+    throw Object.assign(new Error('EMFILE: too many open files, open'), {
+      code: 'EMFILE',
+      syscall: 'open',
+    });
+  });
+  t.equal(shown.status, ExitCode.Refused);
+  t.equal(shown.err, 'holdfast: SYSTEM: EMFILE: too many open files, open\n');
 });

@@ -3,7 +3,9 @@ import t from 'tap';
 import ts from 'typescript';
 import { connectWith } from '../../../src/client/connect.js';
 import { isHoldfastError } from '../../../src/client/errors.js';
+import { ACQUIRE_OPTIONS } from '../../../src/client/options.js';
 import { projectFile } from '../../gate/paths.js';
+import { tableUnder } from '../docs/markdown.js';
 import { FakeClock } from './fake-clock.js';
 import { FakeCluster } from './fake-cluster.js';
 import { advanced } from './ground.js';
@@ -48,4 +50,11 @@ t.test('every example of docs/CLIENT.md runs and leaves nothing behind', async (
     t.equal(live, 0);
     t.equal(timers, 0);
   }
+});
+
+t.test('the table of options names each option of the client, and no other', async (t) => {
+  const written = tableUnder(PAGE, 'Options').flatMap(([cell = '']) => cell.split(/`? `?/));
+  const others = ['endpoints', 'clientName', 'needs', 'stale', 'atLeastRevision', 'after'];
+  const known: readonly string[] = [...ACQUIRE_OPTIONS, ...others, 'pageSize'];
+  t.same([...new Set(written)].sort(), [...known].sort());
 });

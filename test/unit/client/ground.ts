@@ -4,7 +4,7 @@
  * Every test that uses it also proves that no rejection went unhandled: the process listens.
  */
 import type { Client } from '../../../src/client/client.js';
-import { connectWith } from '../../../src/client/connect.js';
+import { type ConnectOptions, connectWith } from '../../../src/client/connect.js';
 import { HoldfastError } from '../../../src/client/errors.js';
 import { FakeClock, settle } from './fake-clock.js';
 import { FakeCluster } from './fake-cluster.js';
@@ -23,9 +23,13 @@ export async function connected(nodes = 3): Promise<TestGround> {
   return { clock, cluster, client };
 }
 
-export async function connectedTo(clock: FakeClock, cluster: FakeCluster): Promise<Client> {
+export async function connectedTo(
+  clock: FakeClock,
+  cluster: FakeCluster,
+  options: Partial<ConnectOptions> = {},
+): Promise<Client> {
   const ground = { clock, dial: cluster.network.dial };
-  const connecting = connectWith({ endpoints: cluster.endpoints }, ground);
+  const connecting = connectWith({ endpoints: cluster.endpoints, ...options }, ground);
   return advanced(clock, connecting, 20_000);
 }
 

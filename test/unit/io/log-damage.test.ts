@@ -74,7 +74,11 @@ t.test('a bad record with a good one behind it is refused, by segment and index'
       code: 'LOG_CORRUPT',
       message: new RegExp(`segment-000000000000000${first}: the record of index ${index} has`),
     });
-    await t.rejects(open(folder), { message: /member replace/ }, 'and again, with the way back');
+    await t.rejects(
+      open(folder),
+      { message: /cannot replace a member/ },
+      'and again, with the way back',
+    );
   }
 });
 

@@ -206,7 +206,7 @@ t.test('a wiped node is refused, with the two disk ids and the way back', async 
       .catch((reason: unknown) => reason);
     t.ok(error instanceof FoundingRefused);
     t.match(String(error), known);
-    t.match(String(error), /replace the member/);
+    t.match(String(error), /cannot replace a member/);
   }
   t.equal(net.world(2).record, null);
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import {
+  doubtsOf,
   formatEndpoint,
   OptionError,
   parseEndpoint,
@@ -129,4 +130,12 @@ t.test('property: any text is a whole number in range or an OptionError', async 
       }
     }),
   );
+});
+
+t.test('a port that differs from the one in the list is doubted, not refused', async (t) => {
+  t.same(doubtsOf(parseServeOptions(COMPLETE)), []);
+  const other = parseServeOptions({ ...COMPLETE, peer: '0.0.0.0:17601', client: '0.0.0.0:7402' });
+  t.same(doubtsOf(other), [
+    '--peer is 0.0.0.0:17601, and --peers says 127.0.0.1:7602 for node 2: right only if forwarded',
+  ]);
 });

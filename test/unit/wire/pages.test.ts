@@ -2,13 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { Command, CommandKind, LOGGED_COMMAND_MIN } from '../../../src/core/locks/command.js';
+import { ERROR_ROWS, ErrorCode } from '../../../src/wire/errors.js';
 import { Fault } from '../../../src/wire/fault.js';
 import { FrameReader, frameBytesAt } from '../../../src/wire/frame.js';
 import { decodeOperation } from '../../../src/wire/operation.js';
 import { decodeQuery, Query } from '../../../src/wire/query.js';
 import { decodeReplies } from '../../../src/wire/response.js';
-import { projectFile } from '../../gate/paths.js';
-import { dumpOf, GENERATED_PAGES, marksOf, regenerated, sectionNames } from './pages.js';
+import { filesBelow, projectFile } from '../../gate/paths.js';
+import { dumpOf, GENERATED_PAGES, marksOf, NOT_YET, regenerated, sectionNames } from './pages.js';
 import { EXAMPLES } from './protocol-examples.js';
 
 const ALL = EXAMPLES.flatMap(({ examples }) => examples);
@@ -30,6 +31,22 @@ t.test('a page that differs from the code would be seen', async (t) => {
   t.equal(regenerated(changed), page);
   t.throws(() => regenerated('<!-- generated: nonsense -->\n<!-- end -->'), /nonsense/);
 });
+
+t.test(
+  'the codes that are marked as not in this release are those that nothing gives',
+  async (t) => {
+    const tables = ['src/wire/errors.ts', 'src/core/locks/outcome.ts'];
+    const files = filesBelow('src').filter(
+      (name) => name.endsWith('.ts') && !tables.includes(name),
+    );
+    const text = files.map((name) => readFileSync(projectFile(name), 'utf8')).join('\n');
+    const names = new Map(Object.entries(ErrorCode).map(([name, number]) => [number, name]));
+    for (const { number, code } of ERROR_ROWS) {
+      const isGiven = new RegExp(`(Outcome|Error)Code\\.${names.get(number)}\\b`).test(text);
+      t.equal(isGiven, !NOT_YET.has(code), code);
+    }
+  },
+);
 
 t.test(
   'a node reads every example of a client, and refuses only the one meant to be',
