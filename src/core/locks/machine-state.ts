@@ -127,7 +127,7 @@ export class MachineState {
     this.draws += 1;
   }
 
-  /** 128 bits nobody can guess, as four signed words: SipHash-2-4 of the draw, keyed by the entry's random bits. */
+  /** Four signed words nobody can guess: SipHash-2-4 of the draw, keyed by the random bits. */
   draw(purpose: DrawPurpose): Int32Array {
     const key = this.entropy;
     sipHash128(
