@@ -35,12 +35,12 @@ const cores = os.availableParallelism();
  */
 const suites = [
   { name: 'gate', jobs: cores, least: 5 },
-  { name: 'unit', jobs: cores, least: 0 },
-  { name: 'paper', jobs: cores, least: 0 },
-  { name: 'golden', jobs: cores, least: 0 },
-  { name: 'model', jobs: cores, least: 0 },
+  { name: 'unit', jobs: cores, least: 75 },
+  { name: 'paper', jobs: cores, least: 12 },
+  { name: 'golden', jobs: cores, least: 1 },
+  { name: 'model', jobs: cores, least: 2 },
   { name: 'sim', jobs: cores, least: 4 },
-  { name: 'cluster', jobs: 1, least: 0 },
+  { name: 'cluster', jobs: 1, least: 16 },
 ];
 
 const totals = { passed: 0, failed: 0, tests: 0 };

@@ -55,7 +55,10 @@ export function judgeHello(hello: PeerHello, membership: Membership): PeerHelloR
   }
   if (!isSameId(hello.diskId, member.diskId)) {
     const ids = `${hex(hello.diskId)}, wanted ${hex(member.diskId)}`;
-    return refusal(PeerVerdict.OtherDisk, `node ${nodeId} has disk ${ids}: replace the member`);
+    return refusal(
+      PeerVerdict.OtherDisk,
+      `node ${nodeId} has disk ${ids}: not the one it was founded with`,
+    );
   }
   if (hello.featureLevel < membership.clusterFeatureLevel) {
     const levels = `${hello.featureLevel}, wanted at least ${membership.clusterFeatureLevel}`;

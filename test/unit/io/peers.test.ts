@@ -274,7 +274,7 @@ function welcome(): Uint8Array {
 t.test('another cluster, disk, node or level is refused in words at both ends', async (t) => {
   const cases: [options: Partial<PeerLinksOptions>, words: RegExp][] = [
     [{ clusterId: id(0xdd) }, /node 2 is of cluster (dd)+, wanted (cc)+/],
-    [{ diskId: id(0xee) }, /node 2 has disk (ee)+, wanted (02)+: replace the member/],
+    [{ diskId: id(0xee) }, /node 2 has disk (ee)+, wanted (02)+: not the one it was founded with/],
     [{ featureLevel: 0 }, /node 2 has feature level 0, wanted at least 1/],
   ];
   for (const [options, words] of cases) {
