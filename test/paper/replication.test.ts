@@ -4,6 +4,7 @@
 import t from 'tap';
 import { EntryKind, type Message, MessageKind } from '../../src/core/raft/message.js';
 import type { Raft } from '../../src/core/raft/raft.js';
+import { APPEND_ENTRIES_MAX } from '../../src/limits.js';
 import { Cluster } from './cluster.js';
 import {
   entriesOf,
@@ -312,6 +313,27 @@ t.test('§5.3: entries that memory no longer holds are read from the log', (t) =
   cluster.restart(3);
   cluster.runUntil(() => cluster.node(1).disk.lastIndex === cluster.node(3).disk.lastIndex, 60);
   t.equal(cluster.diskText(3), cluster.diskText(1));
+  t.end();
+});
+
+t.test('§5.3: no more is read from the log than one append may carry', (t) => {
+  const entries = 3 * APPEND_ENTRIES_MAX;
+  const leader = leaderWith({ log: Array.from({ length: entries }, () => 1), term: 1 });
+  leader.trimWindow(entries - 10, 0, 1 << 30);
+  const { term } = leader;
+  take(leader);
+  const refusal = { term, index: entries, reject: true, hintIndex: 0, hintTerm: 0 };
+  leader.step(messageOf(MessageKind.AppendReply, 2, 1, refusal));
+  const [wish] = take(leader).logReads;
+  t.strictSame(wish, { peer: 2, fromIndex: 1, toIndex: APPEND_ENTRIES_MAX });
+  leader.onEntriesRead(2, entriesOf(Array(APPEND_ENTRIES_MAX).fill(1), 1));
+  leader.step(messageOf(MessageKind.AppendReply, 2, 1, { term, index: APPEND_ENTRIES_MAX }));
+  const [next] = take(leader).logReads;
+  t.strictSame(next, {
+    peer: 2,
+    fromIndex: APPEND_ENTRIES_MAX + 1,
+    toIndex: 2 * APPEND_ENTRIES_MAX,
+  });
   t.end();
 });
 

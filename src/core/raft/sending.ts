@@ -77,7 +77,8 @@ function wishForEntries(state: RaftState, progress: Progress): void {
   state.effects.logReads.push({
     peer: progress.nodeId,
     fromIndex: progress.nextIndex,
-    toIndex: state.log.windowFirst - 1,
+    // What is read goes into one append: a follower refuses one with more entries than the bound.
+    toIndex: Math.min(state.log.windowFirst, progress.nextIndex + APPEND_ENTRIES_MAX) - 1,
   });
 }
 
