@@ -1,174 +1,171 @@
 /**
- * One run of the simulator: workers under a phase of faults, then a healed cluster that must serve.
+ * One run of the simulator: users under a phase of faults, then a healed cluster that must serve.
  *
- * Owns: which faults happen when, drawn from the seed. Never: judges; checkers.ts does.
- * Used by: the gate's smoke part and long runs (npm run sim).
+ * Owns: the two phases and what the healed cluster owes. The run is a function of its seed; while
+ * it lasts nothing may ask for the time of day or for chance of its own. Never: judges; the
+ * checkers do. Used by: the gate's smoke part, long runs (npm run sim), planted bugs.
  */
-import { checkRun } from './checkers.js';
+import { checkRun } from './checkers/check-run.js';
+import type { Verdict } from './checkers/verdict.js';
+import { Faults } from './faults.js';
 import { History } from './history.js';
-import { SimCluster, type SimNode } from './sim-cluster.js';
+import { drawPlan, type Plan } from './plan.js';
+import { SimCluster } from './sim-cluster.js';
 import { SimWorker } from './sim-worker.js';
+import { type TraceNote, traceOf } from './trace.js';
+import { withoutWallClock } from './wall-clock.js';
 import { World } from './world.js';
 
 const US_PER_MS = 1_000;
 const SECOND_US = 1_000_000;
-
-/** Small bounds, so that limits and expiries are met in a short run. */
-const SETTINGS = {
-  leaseTtlMsLeast: 50,
-  leaseTtlMsDefault: 500,
-  idleLocksMax: 3,
-  expiriesPerEntryMax: 3,
-  endedLeasesMax: 64,
-  implicitLapseMs: 3_000,
-};
+const SERVES_US_MAX = 5 * SECOND_US;
+const ANSWERS_US_MAX = 20 * SECOND_US;
+const AGREES_US_MAX = 5 * SECOND_US;
 
 export interface ChaosResult {
   readonly seed: number;
+  /** The first word of each is the checker that found it. */
   readonly problems: readonly string[];
   readonly operations: number;
   readonly answers: number;
   readonly entries: number;
+  readonly events: number;
   readonly faults: number;
-  /** Digest of the state at the end: equal for two runs of one seed. */
+  readonly faultCounts: ReadonlyMap<string, number>;
+  /** What each checker looked at. */
+  readonly seen: ReadonlyMap<string, number>;
+  /** Over every event of the run and the state at the end: equal for two runs of one seed. */
   readonly digest: string;
+  /** The whole story in lines, made when it is asked for. */
+  trace(): string[];
 }
 
 /** Runs one seed. The same seed on the same code gives the same result. */
-export function runChaos(seed: number, chaosMs = 8_000): ChaosResult {
-  const world = new World(seed);
-  const cluster = new SimCluster(world, { settings: SETTINGS });
-  const history = new History();
-  const workers: SimWorker[] = [];
-  for (let id = 1; id <= 8; id += 1) {
-    const ttlMs = world.between(60, 1_500);
-    const worker = new SimWorker(cluster, history, id, { locks: 4, ttlMs, waitMsMax: 2_000 });
-    worker.clockRate = 1 + (world.prng.nextDouble() - 0.5) * 0.02;
-    workers.push(worker);
-    worker.start();
-  }
-  for (const node of cluster.nodes) node.clockRate = 1 + (world.prng.nextDouble() - 0.5) * 0.02;
-  const faults = new Faults(world, cluster);
-  faults.start();
-  world.run(chaosMs * US_PER_MS);
-  faults.stop();
-  const problems: string[] = [];
-  const isServing = world.run(world.nowUs + 5 * SECOND_US, () => cluster.serving() !== undefined);
-  if (!isServing) problems.push('liveness: a healed cluster has no leader after 5 s');
-  for (const worker of workers) worker.stop();
-  const isQuiet = world.run(world.nowUs + 30 * SECOND_US, () => workers.every((w) => w.isIdle));
-  if (!isQuiet) problems.push('liveness: a request is not answered 30 s after healing');
-  world.run(world.nowUs + 5 * SECOND_US);
-  const checked = checkRun(cluster, history, SETTINGS);
-  return {
-    seed,
-    problems: [...problems, ...checked.problems],
-    operations: history.operations,
-    answers: history.answers.length,
-    entries: checked.entries,
-    faults: faults.count,
-    digest: String(cluster.node(1).replica?.status().digest),
-  };
+export function runChaos(seed: number): ChaosResult {
+  return withoutWallClock(() => new ChaosRun(seed).run());
 }
 
-/** Draws a fault every now and then, and takes each back after a while. */
-class Faults {
-  count = 0;
-  private isOn = false;
+class ChaosRun {
+  private readonly world: World;
+  private readonly plan: Plan;
+  private readonly cluster: SimCluster;
+  private readonly history = new History();
+  private readonly faults: Faults;
+  private readonly workers: SimWorker[] = [];
+  private readonly notes: TraceNote[] = [];
+  private readonly problems: string[] = [];
 
-  constructor(
-    private readonly world: World,
-    private readonly cluster: SimCluster,
-  ) {}
-
-  start(): void {
-    this.isOn = true;
-    const { network } = this.cluster;
-    network.loss = this.world.prng.nextDouble() * 0.05;
-    network.duplication = this.world.prng.nextDouble() * 0.05;
-    network.delayUs = [50, this.world.between(200, 5_000)];
-    this.next();
+  constructor(private readonly seed: number) {
+    this.world = new World(seed);
+    this.plan = drawPlan(seed, this.world);
+    const { settings, segmentBytesMax } = this.plan;
+    this.cluster = new SimCluster(this.world, { settings, segmentBytesMax });
+    this.cluster.onNote = (text) => this.notes.push({ atUs: this.world.nowUs, text });
+    for (const node of this.cluster.nodes) node.clockRate = this.drawRate();
+    this.faults = new Faults(this.world, this.cluster, this.plan);
+    for (let id = 1; id <= this.plan.workers; id += 1) this.addWorker(id);
   }
 
-  stop(): void {
-    this.isOn = false;
-    this.cluster.network.heal();
-    this.cluster.network.delayUs = [50, 200];
-    for (const node of this.cluster.nodes) {
-      node.isPaused = false;
-      node.disk.isHeld = false;
-      node.disk.fsyncUs = [100, 500];
-      this.cluster.start(node);
+  run(): ChaosResult {
+    let healedUs = 0;
+    try {
+      healedUs = this.live();
+    } catch (error) {
+      // An assertion of the product, or a crash of it, is a finding like any other.
+      this.problems.push(`died: ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
     }
+    this.cluster.close();
+    return this.judge(healedUs);
   }
 
-  private next(): void {
-    this.world.after(this.world.between(50_000, 800_000), () => {
-      if (!this.isOn) return;
-      this.count += 1;
-      this.strike();
-      this.next();
+  /** Both phases. Returns when the cluster was healed, µs. */
+  private live(): number {
+    const { world, cluster, faults, workers } = this;
+    for (const worker of workers) worker.start();
+    faults.start();
+    world.run(this.plan.chaosMs * US_PER_MS, () => this.isBroken);
+    faults.stop();
+    const healedUs = world.nowUs;
+    if (this.isBroken) return healedUs;
+    const isServing = (): boolean => cluster.serving() !== undefined;
+    if (!world.run(healedUs + SERVES_US_MAX, isServing)) {
+      this.problems.push('liveness: a healed cluster has no leader after 5 s');
+      return healedUs;
+    }
+    const servedUs = world.nowUs;
+    for (const worker of workers) worker.stop();
+    const isQuiet = (): boolean => workers.every((worker) => worker.isIdle);
+    if (!world.run(servedUs + ANSWERS_US_MAX, isQuiet)) {
+      this.problems.push('liveness: a request is not answered 20 s after healing');
+    }
+    world.run(world.nowUs + SECOND_US / 2);
+    if (!world.run(world.nowUs + AGREES_US_MAX, () => this.isAgreed())) {
+      this.problems.push('liveness: nodes do not agree on an index 5 s after the last request');
+    }
+    return servedUs;
+  }
+
+  /** Something was found on the way: the rest would only bury it. */
+  private get isBroken(): boolean {
+    const { ledger, network, problems } = this.cluster;
+    const found = ledger.problems.length + network.problems.length + problems.length;
+    return found + this.faults.problems.length > 0;
+  }
+
+  /** Every node with a sound disk has applied the same entries. */
+  private isAgreed(): boolean {
+    const indices = new Set<number>();
+    for (const { replica } of this.cluster.sound) {
+      if (replica === null) return false;
+      indices.add(replica.status().appliedIndex);
+    }
+    return indices.size === 1;
+  }
+
+  private judge(healedUs: number): ChaosResult {
+    const { world, cluster, history, faults, plan, problems } = this;
+    const { ledger, network } = cluster;
+    problems.push(...ledger.problems, ...network.problems);
+    problems.push(...cluster.problems, ...faults.problems);
+    const areClocksSound = !plan.areClocksWild;
+    const { settings } = plan;
+    const { stalls } = faults;
+    const run = { ledger, history, settings, stalls, healedUs, areClocksSound };
+    const verdicts: Verdict[] = checkRun(run);
+    for (const verdict of verdicts) problems.push(...verdict.problems);
+    const { entries } = ledger;
+    const last = entries.at(-1);
+    return {
+      seed: this.seed,
+      problems,
+      operations: history.operations.length,
+      answers: history.operations.reduce((sum, { answers }) => sum + answers.length, 0),
+      entries: entries.length,
+      events: world.events,
+      faults: faults.count,
+      faultCounts: faults.counts,
+      seen: new Map(verdicts.map(({ checker, seen }) => [checker, seen])),
+      digest: `${world.events} events ${world.digest} ${last?.digest}`,
+      trace: () => traceOf(this.notes, entries, history),
+    };
+  }
+
+  private addWorker(id: number): void {
+    const { world, plan, cluster, history } = this;
+    const worker = new SimWorker(cluster, history, id, {
+      locks: world.between(1, 4),
+      ttlMs: world.between(...plan.ttlMs),
+      waitMsMax: plan.waitMsMax,
+      paceUs: plan.paceUs,
+      usesSessions: world.prng.below(10) < plan.sessionTenths,
+      clockRate: this.drawRate(),
+      delayUs: plan.clientDelayUs,
     });
+    this.workers.push(worker);
   }
 
-  private strike(): void {
-    const { world, cluster } = this;
-    const { nodes } = cluster;
-    const victim =
-      world.chance(0.5) && cluster.serving() !== undefined
-        ? (cluster.serving() as SimNode)
-        : (nodes[world.prng.below(nodes.length)] as SimNode);
-    const lastsUs = world.between(50_000, 2_500_000);
-    const later = (undo: () => void): void => world.after(lastsUs, () => this.isOn && undo());
-    switch (world.prng.below(7)) {
-      case 0:
-        cluster.crash(victim);
-        later(() => cluster.start(victim));
-        return;
-      case 1:
-        victim.isPaused = true;
-        later(() => {
-          victim.isPaused = false;
-        });
-        return;
-      case 2:
-        for (const node of nodes) this.cutBoth(victim, node);
-        later(() => cluster.network.heal());
-        return;
-      case 3:
-        this.bridge(victim);
-        later(() => cluster.network.heal());
-        return;
-      case 4:
-        for (const node of nodes) {
-          if (world.chance(0.5)) cluster.network.cutLink(victim.nodeId, node.nodeId);
-        }
-        later(() => cluster.network.heal());
-        return;
-      case 5:
-        victim.disk.isHeld = true;
-        later(() => {
-          victim.disk.isHeld = false;
-        });
-        return;
-      default:
-        for (const node of nodes) {
-          if (world.chance(0.6)) cluster.crash(node);
-        }
-        later(() => {
-          for (const node of nodes) cluster.start(node);
-        });
-    }
-  }
-
-  private cutBoth(a: SimNode, b: SimNode): void {
-    this.cluster.network.cutLink(a.nodeId, b.nodeId);
-    this.cluster.network.cutLink(b.nodeId, a.nodeId);
-  }
-
-  /** Two halves that hear each other only through the victim. */
-  private bridge(victim: SimNode): void {
-    const others = this.cluster.nodes.filter((node) => node !== victim);
-    for (const a of others.slice(0, 2)) for (const b of others.slice(2)) this.cutBoth(a, b);
+  private drawRate(): number {
+    const [least, most] = this.plan.rates;
+    return least + this.world.prng.nextDouble() * (most - least);
   }
 }

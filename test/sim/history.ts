@@ -1,24 +1,59 @@
 /**
- * What clients of one run asked and were told, in virtual time: the input of the checkers.
+ * What clients of one run asked and were told, in true time: the input of the checkers.
  *
- * Owns: records, append only. Never: judges. Filled by: sim-worker.ts. Read by: checkers.ts.
+ * Owns: the records and their form as JSON lines, which is the same for simulated runs and for
+ * recorded ones of real processes. Never: judges. Filled by: sim workers, chaos clients.
  */
 
-/** One answer to one request id; several for the same id when it was asked again. */
+/** One reply to an operation. Numbers that its code does not have are 0, ids are empty. */
 export interface Answer {
-  readonly client: number;
-  readonly requestId: string;
-  readonly command: number;
-  readonly code: number;
-  readonly token: number;
-  readonly leaseId: string;
-  readonly lock: string;
   readonly atUs: number;
+  readonly code: number;
+  /** Cluster time of the entry, -1 when none was involved: then nothing was decided. */
+  readonly clusterTime: number;
+  readonly isReplay: boolean;
+  readonly token: number;
+  /** Lease or session id, hexadecimal. */
+  readonly subject: string;
+  readonly revision: number;
+  readonly deadline: number;
+  readonly ttlMs: number;
+  /** Queued: the place. */
+  readonly place: number;
+  /** StaleLease: how the lease ended. Cancel: code of the target's result. */
+  readonly cause: number;
+  /** Every other field, as text, so that two answers can be compared. */
+  readonly rest: string;
+}
+
+/** One operation: one request id, however often it was sent. */
+export interface Operation {
+  readonly client: string;
+  /** Request id, unique over the run; empty for what has none (renewals, reads). */
+  readonly id: string;
+  /** acquire, release, renew, cancel, open, close, session-renew, get, check, lookup, list */
+  readonly kind: string;
+  /** Lock concerned, '' for sessions. */
+  readonly lock: string;
+  /** Session that it names, hexadecimal, or ''. */
+  readonly session: string;
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  /** Release, renew, check: token of the lease meant. Cancel: 0. */
+  readonly aboutToken: number;
+  /** Cancel: request id of the wait meant. */
+  readonly target: string;
+  /** When it was first sent, µs. */
+  readonly sentUs: number;
+  /** Queued replies, then final ones; each was decided by the cluster. */
+  readonly answers: Answer[];
+  /** Sent by a client that then vanished, or never answered: it may have had its effect. */
+  isAbandoned: boolean;
 }
 
 /** A span of true time in which a client took itself for the holder. */
 export interface Belief {
-  readonly client: number;
+  readonly client: string;
   readonly lock: string;
   readonly token: number;
   readonly fromUs: number;
@@ -26,7 +61,43 @@ export interface Belief {
 }
 
 export class History {
-  readonly answers: Answer[] = [];
+  readonly operations: Operation[] = [];
   readonly beliefs: Belief[] = [];
-  operations = 0;
+
+  /** One JSON object a line: operations, then beliefs. */
+  toLines(): string {
+    const lines = this.operations.map((operation) => JSON.stringify({ operation }));
+    lines.push(...this.beliefs.map((belief) => JSON.stringify({ belief })));
+    return `${lines.join('\n')}\n`;
+  }
+
+  static fromLines(text: string): History {
+    const history = new History();
+    for (const line of text.split('\n')) {
+      if (line === '') continue;
+      const item = JSON.parse(line) as { operation?: Operation; belief?: Belief };
+      if (item.operation !== undefined) history.operations.push(item.operation);
+      if (item.belief !== undefined) history.beliefs.push(item.belief);
+    }
+    return history;
+  }
+}
+
+const QUEUED = 1;
+
+/** The final answer of an operation, undefined when it has none. */
+export function finalAnswer(operation: Operation): Answer | undefined {
+  return operation.answers.find((answer) => answer.code !== QUEUED);
+}
+
+/** Describes an operation in one line, for reports. */
+export function describeOperation(operation: Operation): string {
+  const { client, id, kind, lock, sentUs, answers, aboutToken } = operation;
+  const about = aboutToken === 0 ? '' : ` of ${aboutToken}`;
+  const told = answers.map(({ atUs, code, token, revision, place }) => {
+    const number = token || place || revision;
+    return `${(atUs / 1000).toFixed(1)}: ${code}${number === 0 ? '' : ` (${number})`}`;
+  });
+  const at = (sentUs / 1000).toFixed(1);
+  return `${at} ms ${client} ${kind}${about} ${lock} ${id} → ${told.join(', ') || 'no answer'}`;
 }

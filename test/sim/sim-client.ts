@@ -11,6 +11,7 @@ import type { SimCluster, SimNode } from './sim-cluster.js';
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 const unpackr = new Unpackr({ useRecords: false, int64AsType: 'number' });
 const DELAY_US = 60;
+const HELLO = [1, 1, 'sim', null] as const;
 
 /** One decoded reply: [correlation, code, cluster time, replay, ...fields]. */
 export type Reply = readonly [number, number, number | null, boolean, ...unknown[]];
@@ -20,6 +21,10 @@ export class SimClient {
   private node: SimNode | null = null;
   private life = 0;
   private lastCorrelation = 0;
+  /** One-way delay between client and node, µs, least and most. */
+  delayUs: readonly [number, number] = [DELAY_US, DELAY_US];
+  /** Hears every reply but notices; without it they are kept in `replies`. */
+  onReply: ((reply: Reply) => void) | null = null;
   /** Final and queued replies by correlation, in order of arrival. */
   readonly replies = new Map<number, Reply[]>();
   readonly notices: Reply[] = [];
@@ -35,6 +40,11 @@ export class SimClient {
     return node?.replica != null && node.life === this.life && this.connection?.closed === false;
   }
 
+  /** The node that it is or was connected to. */
+  get nodeId(): number {
+    return this.node?.nodeId ?? 0;
+  }
+
   /** Opens a connection to `node` and greets it. */
   connect(node: SimNode): void {
     this.disconnect();
@@ -45,8 +55,9 @@ export class SimClient {
       backlogBytes: 0,
       flush: (): void => {
         connection.sealFrame();
-        const bytes = connection.out.take().slice();
-        world.after(DELAY_US, () => this.receive(bytes));
+        const bytes = connection.out.bytes.slice(0, connection.out.length);
+        connection.out.clear();
+        world.after(this.delay(), () => this.receive(connection, bytes));
       },
       close: (): void => undefined,
       pauseReading: (): void => undefined,
@@ -54,17 +65,19 @@ export class SimClient {
     };
     const connection: Connection = new Connection(this.id, 1, transport, 'sim');
     this.connection = connection;
-    node.replica?.connectionOpened(connection);
-    this.send([1, 1, 'sim', null]);
+    this.cluster.whenAwake(node, () => node.replica?.connectionOpened(connection));
+    this.send(HELLO);
   }
 
   /** The connection breaks: replies on their way are lost. */
   disconnect(): void {
-    const { connection, node } = this;
-    if (connection === null) return;
-    connection.closed = true;
-    if (node?.life === this.life) node.replica?.connectionClosed(connection);
+    const { connection, node, life } = this;
     this.connection = null;
+    if (connection === null || node === null || node.life !== life) return;
+    this.cluster.whenAwake(node, () => {
+      connection.closed = true;
+      node.replica?.connectionClosed(connection);
+    });
   }
 
   /** Sends one operation. Returns its correlation. */
@@ -72,12 +85,20 @@ export class SimClient {
     this.lastCorrelation += 1;
     const correlation = this.lastCorrelation;
     const { connection, node, life } = this;
+    if (connection === null || node === null) return correlation;
     const body = packr.pack([1, 0, [correlation, deadlineMs, operation]]);
-    this.cluster.world.after(DELAY_US, () => {
-      if (connection === null || connection.closed || node?.life !== life) return;
-      node.replica?.receive(connection, body, 0, body.length);
+    this.cluster.world.after(this.delay(), () => {
+      if (node.life !== life) return;
+      this.cluster.whenAwake(node, () => {
+        if (!connection.closed) node.replica?.receive(connection, body, 0, body.length);
+      });
     });
     return correlation;
+  }
+
+  private delay(): number {
+    const [least, most] = this.delayUs;
+    return least === most ? least : this.cluster.world.between(least, most);
   }
 
   /** The last reply to `correlation`, or undefined. */
@@ -91,7 +112,8 @@ export class SimClient {
     return this.arrivals.get(correlation) ?? Number.NaN;
   }
 
-  private receive(bytes: Uint8Array): void {
+  private receive(connection: Connection, bytes: Uint8Array): void {
+    if (connection !== this.connection) return;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     let at = 0;
     while (at < bytes.length) {
@@ -105,6 +127,10 @@ export class SimClient {
   private note(reply: Reply): void {
     if (reply[0] === 0) {
       this.notices.push(reply);
+      return;
+    }
+    if (this.onReply !== null) {
+      this.onReply(reply);
       return;
     }
     this.arrivals.set(reply[0], this.cluster.world.nowUs);

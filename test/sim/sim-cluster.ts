@@ -1,19 +1,26 @@
 /**
  * The production replica, once for each node, over simulated devices.
  *
- * Owns: nodes that can crash, restart, pause. Never: rules of the product; this is wiring.
- * Used by: the scenarios of the simulator and its tests.
+ * Owns: nodes that can crash, restart, pause, lose or damage their disk, and the gate at the hello.
+ * Never: rules of the product; this is wiring. Used by: the scenarios of the simulator, its tests.
  */
+import type { LockMachine } from '../../src/core/locks/lock-machine.js';
 import { defaultSettings, type Settings } from '../../src/core/locks/settings.js';
-import type { Message } from '../../src/core/raft/message.js';
+import type { Entry, Message } from '../../src/core/raft/message.js';
+import { LogError } from '../../src/io/log/log-error.js';
+import { judgeHello, type Membership } from '../../src/io/peers/membership.js';
 import { TICK_MS } from '../../src/limits.js';
 import { Replica } from '../../src/replica/replica.js';
-import { SimDisk, SimLog } from './sim-disk.js';
+import { PEER_VERSION, PeerVerdict } from '../../src/wire/peer.js';
+import { DeviceError } from './devices/media.js';
+import { Ledger } from './ledger.js';
+import { type OpenedSimLog, openSimLog, SimDisk, type SimLog } from './sim-disk.js';
 import { SimNetwork } from './sim-network.js';
 import type { World } from './world.js';
 
 const US_PER_MS = 1_000;
 const TURN_COST_US = 5;
+const CLUSTER_ID = new Uint8Array(16).fill(7);
 
 /** One node: a disk that stays, and a replica that lives until it crashes. */
 export class SimNode {
@@ -23,31 +30,66 @@ export class SimNode {
   /** Rises with each start: what was asked by an earlier life is not done. */
   life = 0;
   isPaused = false;
+  /** What came while it was paused, in order. */
+  readonly inbox: (() => void)[] = [];
   /** Rate of this node's clock: 1 is true time. */
   clockRate = 1;
+  /** Of the disk that it has now. */
+  diskId: Uint8Array = new Uint8Array(0);
+  /** The disk was replaced by an empty one, or damaged: it is out of the cluster for good. */
+  isWiped = false;
+  isDamaged = false;
+  /** Why it did not start, '' when it did. */
+  refusal = '';
 
   constructor(readonly nodeId: number) {}
+
+  get isRuined(): boolean {
+    return this.isWiped || this.isDamaged;
+  }
 }
 
 export interface SimClusterOptions {
   readonly nodes?: number;
   readonly settings?: Partial<Settings>;
+  readonly segmentBytesMax?: number;
+}
+
+/** The private parts of a replica that the simulator listens to. */
+interface ReplicaParts {
+  readonly machine: LockMachine;
+  readonly raft: { entryAt(index: number): Entry | undefined };
 }
 
 export class SimCluster {
   readonly nodes: SimNode[] = [];
   readonly network: SimNetwork;
-  private readonly settings: Settings;
+  readonly ledger: Ledger;
+  readonly settings: Settings;
+  readonly problems: string[] = [];
+  /** Told of what happens to nodes, for traces. */
+  onNote: (text: string) => void = () => undefined;
+  /** Disk ids of the founding record. */
+  private readonly foundingDisks = new Map<number, Uint8Array>();
+  private readonly verdicts = new Map<string, boolean>();
 
   constructor(
     readonly world: World,
     options: SimClusterOptions = {},
   ) {
     this.settings = { ...defaultSettings(), ...options.settings };
-    this.network = new SimNetwork(world);
-    this.network.deliver = (message) => this.deliver(message);
-    for (let id = 1; id <= (options.nodes ?? 5); id += 1) this.nodes.push(new SimNode(id));
-    for (const node of this.nodes) this.start(node);
+    const count = options.nodes ?? 5;
+    this.ledger = new Ledger(Math.floor(count / 2) + 1, () => world.nowUs);
+    this.network = new SimNetwork(world, {
+      isWelcome: (from, to) => this.isWelcome(this.node(from), this.node(to)),
+      deliver: (message) => this.deliver(message),
+    });
+    for (let id = 1; id <= count; id += 1) this.nodes.push(new SimNode(id));
+    for (const node of this.nodes) {
+      node.disk.segmentBytesMax = options.segmentBytesMax ?? node.disk.segmentBytesMax;
+      this.start(node);
+      this.foundingDisks.set(node.nodeId, node.diskId);
+    }
   }
 
   node(nodeId: number): SimNode {
@@ -59,64 +101,179 @@ export class SimCluster {
     return this.nodes.find((node) => node.replica?.isServing === true && !node.isPaused);
   }
 
-  start(node: SimNode): void {
-    if (node.replica !== null) return;
-    node.life += 1;
-    const { life } = node;
-    const { world } = this;
-    const log = new SimLog(world, node.disk);
-    const isAlive = (): boolean => node.life === life && node.replica !== null;
-    let isTurnWished = false;
-    const runTurn = (): void => {
-      isTurnWished = false;
-      if (!isAlive()) return;
-      if (node.isPaused) soon();
-      else node.replica?.turn();
-    };
-    const soon = (): void => {
-      if (isTurnWished) return;
-      isTurnWished = true;
-      world.after(node.isPaused ? US_PER_MS : TURN_COST_US, runTurn);
-    };
-    node.replica = new Replica({
-      shard: 0,
-      nodeId: node.nodeId,
-      clusterId: new Uint8Array(16).fill(7),
-      members: this.nodes.map((each) => ({ nodeId: each.nodeId, client: `sim:${each.nodeId}` })),
-      settings: this.settings,
-      featureLevel: 1,
-      seed: world.prng.nextU32(),
-      log,
-      logState: node.disk.state(),
-      peers: { send: (message) => this.network.send(message), flush: () => undefined },
-      clock: { nowUs: () => world.nowUs * node.clockRate },
-      entropy: { fill16: (target, offset) => this.fillRandom(target, offset) },
-      turn: { soon, after: (us) => world.after(us, () => isAlive() && soon()) },
-    });
-    log.events = node.replica;
-    node.log = log;
-    const tick = (): void => {
-      if (!isAlive()) return;
-      if (!node.isPaused) node.replica?.onTick();
-      world.after(TICK_MS * US_PER_MS, tick);
-    };
-    tick();
+  /** Nodes with the disk that the cluster was founded with, whole. */
+  get sound(): SimNode[] {
+    return this.nodes.filter((node) => !node.isRuined);
   }
 
+  /** Starts a node that does not run. It refuses to, and stays down, when its disk is damaged. */
+  start(node: SimNode): void {
+    if (node.replica !== null) return;
+    const opened = this.open(node);
+    if (opened === null) return;
+    node.life += 1;
+    node.diskId = opened.diskId;
+    this.run(node, opened);
+  }
+
+  /** The node ends at once, at whatever it is doing. */
   crash(node: SimNode): void {
     node.log?.crash();
     node.log = null;
     node.replica = null;
     node.isPaused = false;
+    node.inbox.length = 0;
+  }
+
+  /** Stops a node's process; what comes to it waits. */
+  pause(node: SimNode): void {
+    if (node.replica !== null) node.isPaused = true;
+  }
+
+  /** Lets it go on: it sees all that has waited at once. */
+  resume(node: SimNode): void {
+    if (!node.isPaused) return;
+    node.isPaused = false;
+    for (const handle of node.inbox.splice(0)) handle();
+  }
+
+  /** Carries out `handle` in this life of the node, as soon as the node is not paused. */
+  whenAwake(node: SimNode, handle: () => void): void {
+    if (node.replica === null) return;
+    if (node.isPaused) node.inbox.push(handle);
+    else handle();
+  }
+
+  /** Forgets what the simulated disks hold. */
+  close(): void {
+    for (const node of this.nodes) node.disk.media.forget();
+  }
+
+  private open(node: SimNode): OpenedSimLog | null {
+    node.refusal = '';
+    try {
+      return openSimLog(this.world, node.disk, node.nodeId);
+    } catch (error) {
+      if (error instanceof DeviceError) return null; // its process has ended at once
+      if (!(error instanceof LogError)) throw error;
+      node.refusal = error.message;
+      if (!node.isDamaged) {
+        this.problems.push(`storage: node ${node.nodeId} refused a sound disk: ${error.message}`);
+      }
+      return null;
+    }
+  }
+
+  private run(node: SimNode, opened: OpenedSimLog): void {
+    const { world } = this;
+    const { life } = node;
+    const { log, state: logState } = opened;
+    const isAlive = (): boolean => node.life === life && node.replica !== null;
+    let isTurnWished = false;
+    const runTurn = (): void => {
+      if (!isAlive()) return;
+      this.whenAwake(node, () => {
+        isTurnWished = false;
+        node.replica?.turn();
+      });
+    };
+    const soon = (): void => {
+      if (isTurnWished) return;
+      isTurnWished = true;
+      world.after(TURN_COST_US, runTurn);
+    };
+    const replica = new Replica({
+      shard: 0,
+      nodeId: node.nodeId,
+      clusterId: CLUSTER_ID,
+      members: this.nodes.map((each) => ({ nodeId: each.nodeId, client: `sim:${each.nodeId}` })),
+      settings: this.settings,
+      featureLevel: 1,
+      seed: world.prng.nextU32(),
+      log: this.listened(node, log),
+      logState,
+      peers: { send: (message) => this.network.send(message), flush: () => undefined },
+      clock: { nowUs: () => world.nowUs * node.clockRate },
+      entropy: { fill16: (target, offset) => this.fillRandom(target, offset) },
+      turn: { soon, after: (us) => world.after(us, () => isAlive() && soon()) },
+    });
+    node.replica = replica;
+    node.log = log;
+    log.events = {
+      onDurable: (id) => this.whenAwake(node, () => replica.onDurable(id)),
+      onRead: (id, entries) => this.whenAwake(node, () => replica.onRead(id, entries)),
+    };
+    log.owner = {
+      onFatal: (reason) => {
+        this.onNote(`node ${node.nodeId} ends: ${reason}`);
+        this.crash(node);
+      },
+      onStored: (from, to) => this.noteStored(node, from, to),
+    };
+    const parts = Reflect.get(replica, 'state') as ReplicaParts;
+    // What a write that ended badly left behind is seen now.
+    this.noteStored(node, logState.firstIndex, logState.lastIndex);
+    this.ledger.attach(node.nodeId, parts.machine, (index) => parts.raft.entryAt(index));
+    this.tick(node, isAlive);
+  }
+
+  private tick(node: SimNode, isAlive: () => boolean): void {
+    if (!isAlive()) return;
+    if (!node.isPaused) node.replica?.onTick();
+    // A node's timer follows its own clock.
+    this.world.after((TICK_MS * US_PER_MS) / node.clockRate, () => this.tick(node, isAlive));
+  }
+
+  /** The log, with an ear for what is handed to it. */
+  private listened(node: SimNode, log: SimLog) {
+    return {
+      append: (order: Parameters<SimLog['append']>[0]) => {
+        this.ledger.noteMade(node.nodeId, order.entries);
+        log.append(order);
+      },
+      read: log.read.bind(log),
+      close: log.close.bind(log),
+    };
+  }
+
+  private noteStored(node: SimNode, from: number, to: number): void {
+    if (node.isWiped) return; // another disk than the one that may be counted
+    for (let index = from; index <= to; index += 1) {
+      const term = node.disk.storedTerm(index);
+      if (term > 0) this.ledger.noteStored(node.nodeId, index, term);
+    }
+  }
+
+  /** The production check of a hello, once for each pair of disks. */
+  private isWelcome(from: SimNode, to: SimNode): boolean {
+    const key = `${from.nodeId}.${from.life}>${to.nodeId}.${to.life}`;
+    let verdict = this.verdicts.get(key);
+    if (verdict !== undefined) return verdict;
+    const members = this.nodes.map(({ nodeId }) => {
+      const diskId = this.foundingDisks.get(nodeId) ?? this.node(nodeId).diskId;
+      return { nodeId, host: 'sim', port: nodeId, diskId };
+    });
+    const membership: Membership = {
+      nodeId: to.nodeId,
+      clusterId: CLUSTER_ID,
+      members,
+      clusterFeatureLevel: 1,
+    };
+    const hello = {
+      version: PEER_VERSION,
+      featureLevel: 1,
+      nodeId: from.nodeId,
+      clusterId: CLUSTER_ID,
+      diskId: from.diskId,
+    };
+    verdict = judgeHello(hello, membership).verdict === PeerVerdict.Welcome;
+    this.verdicts.set(key, verdict);
+    return verdict;
   }
 
   private deliver(message: Message): void {
     const node = this.node(message.to);
-    if (node.isPaused) {
-      this.world.after(US_PER_MS, () => this.deliver(message));
-      return;
-    }
-    node.replica?.onMessage(message);
+    this.whenAwake(node, () => node.replica?.onMessage(message));
   }
 
   private fillRandom(target: Uint8Array, offset: number): void {

@@ -1,47 +1,61 @@
 /**
- * A simulated user: opens a session, takes and gives locks, asks again by the same id, vanishes.
+ * A simulated user: opens sessions, takes, keeps and gives locks, reads, asks again by the same id
+ * anywhere, sends things twice, cancels, vanishes.
  *
- * Owns: its request ids and what it believes. Follows docs/PROTOCOL.md as a careful client would:
- * the safe deadline counts from the moment of sending. Used by: chaos.ts.
+ * Owns: its request ids, its connection, and what it believes. Follows docs/PROTOCOL.md as a
+ * careful client would: a safe deadline counts from the moment of first sending, and a grant after
+ * a wait is renewed before it is believed. Used by: chaos.ts.
  */
 import { marginMs } from '../../src/client/deadline.js';
 import { CommandKind } from '../../src/core/locks/command.js';
 import { OutcomeCode } from '../../src/core/locks/outcome.js';
+import { ErrorCode } from '../../src/wire/errors.js';
 import type { Belief, History } from './history.js';
+import { answerOf, type Call, isDecided, KIND_NAMES, type SessionKey } from './sim-call.js';
 import { type Reply, SimClient } from './sim-client.js';
 import type { SimCluster, SimNode } from './sim-cluster.js';
+import { WorkerSession } from './worker-session.js';
 
 const US_PER_MS = 1_000;
-const RETRY_US = 30_000;
-const UNKNOWN_OUTCOME = 44;
-const FRONT_REFUSAL_MIN = 40;
+const RETRY_US = 25_000;
+const PATIENCE_US = 400_000;
+const QUEUED_PATIENCE_US = 1_500_000;
+const DEADLINE_MS = 2_000;
 
-interface Attempt {
-  readonly requestId: string;
-  readonly operation: readonly unknown[];
-  readonly command: number;
-  readonly lock: string;
-  readonly firstSentUs: number;
-  readonly done: (reply: Reply) => void;
-  correlation: number;
-  sentUs: number;
-  tries: number;
-}
+/** Names that are prefixes of one another are unrelated locks. */
+export const LOCK_NAMES = ['a', 'a/', 'a/b', 'b/c'] as const;
 
 export interface WorkerOptions {
   readonly locks: number;
   readonly ttlMs: number;
   readonly waitMsMax: number;
+  /** µs between two steps, least and most. */
+  readonly paceUs: readonly [number, number];
+  /** Uses sessions and sequences; else free-form ids. */
+  readonly usesSessions: boolean;
+  readonly clockRate: number;
+  readonly delayUs: readonly [number, number];
+}
+
+interface Held {
+  readonly lock: string;
+  readonly lease: Uint8Array;
+  readonly token: number;
 }
 
 export class SimWorker {
+  readonly session = new WorkerSession();
   private readonly client: SimClient;
-  private current: Attempt | null = null;
-  private belief: Belief | null = null;
+  private readonly calls: Call[] = [];
+  private readonly byCorrelation = new Map<number, Call>();
+  private held: Held[] = [];
+  /** What it believes under its present session, or since it last vanished. */
+  private beliefs: Belief[] = [];
   private lastRequest = 0;
+  /** Rises when it vanishes: a new user by the same number. */
+  private incarnation = 1;
   private isStopping = false;
-  /** Rate of this client's clock. */
-  clockRate = 1;
+  private clusterTime = 0;
 
   constructor(
     private readonly cluster: SimCluster,
@@ -50,6 +64,8 @@ export class SimWorker {
     private readonly options: WorkerOptions,
   ) {
     this.client = new SimClient(cluster, id);
+    this.client.delayUs = options.delayUs;
+    this.client.onReply = (reply) => this.onReply(reply);
   }
 
   start(): void {
@@ -62,147 +78,362 @@ export class SimWorker {
   }
 
   get isIdle(): boolean {
-    return this.isStopping && this.current === null;
+    return this.isStopping && this.calls.length === 0;
+  }
+
+  private get name(): string {
+    return `${this.id}.${this.incarnation}`;
   }
 
   private step(): void {
     const { world } = this.cluster;
-    world.after(world.between(200, 3_000), () => {
-      if (this.current !== null) this.poll(this.current);
-      else if (this.isStopping) this.endBelief();
-      else this.acquire();
+    world.after(world.between(...this.options.paceUs), () => {
+      for (const call of [...this.calls]) this.poll(call);
+      if (!this.isStopping) this.act();
       if (!this.isIdle) this.step();
     });
   }
 
+  /** Begins something new, if it has not too much under way. */
+  private act(): void {
+    const { world } = this.cluster;
+    const { options, session, held } = this;
+    if (options.usesSessions && !session.isOpen) {
+      if (!session.isOpening) this.open();
+      return;
+    }
+    if (this.calls.length >= 4) return;
+    const roll = world.prng.below(100);
+    if (roll < 44 && held.length > 0) this.release(held.shift() as Held);
+    else if (roll < 52 && held.length > 0) this.renew(held[0] as Held);
+    else if (roll < 60) this.read();
+    else if (roll < 64 && session.isOpen) this.renewSession();
+    else if (roll < 68) this.cancel();
+    else if (roll < 69) this.vanish();
+    else if (roll < 70) this.misuse();
+    else if (roll < 71 && session.isOpen) this.close();
+    else if (roll < 72) this.transfer();
+    else if (held.length < 2) this.acquire();
+  }
+
   private acquire(): void {
     const { world } = this.cluster;
-    const lock = `lock-${world.prng.below(this.options.locks)}`;
-    const waitMs = world.chance(0.5) ? world.prng.below(this.options.waitMsMax) : 0;
-    const operation = [lock, this.options.ttlMs, waitMs];
-    this.begin(CommandKind.Acquire, operation, lock, (reply) => {
-      if (reply[1] !== OutcomeCode.Ok) return;
-      this.onGranted(lock, reply);
-    });
-  }
-
-  private onGranted(lock: string, reply: Reply): void {
-    const { world } = this.cluster;
-    const attempt = this.current as Attempt;
-    const [, , entryTime, , leaseId, token, , deadline] = reply as unknown as [
-      number,
-      number,
-      number,
-      boolean,
-      Uint8Array,
-      number,
-      number,
-      number,
-    ];
-    const leaseMs = deadline - entryTime;
-    // A client measures with its own clock: its ms is clockRate of a true one.
-    const trueUs = ((leaseMs - marginMs(leaseMs)) * US_PER_MS) / this.clockRate;
-    const safeUs = attempt.firstSentUs + trueUs;
-    const belief: Belief = {
-      client: this.id,
-      lock,
-      token,
-      fromUs: world.nowUs,
-      untilUs: Math.max(world.nowUs, safeUs),
-    };
-    if (safeUs > world.nowUs) {
-      this.history.beliefs.push(belief);
-      this.belief = belief;
+    const { options } = this;
+    const lock = LOCK_NAMES[world.prng.below(options.locks)] as string;
+    const waitMs = world.chance(0.5) ? 1 + world.prng.below(options.waitMsMax) : 0;
+    const fields: unknown[] = [lock, options.ttlMs, waitMs];
+    if (world.chance(0.1)) {
+      const expected = waitMs === 0 && world.chance(0.5) ? world.prng.below(400) : null;
+      const metadata = new Uint8Array(world.prng.below(24)).fill(this.id);
+      const notAfter = world.chance(0.3) ? this.clusterTime + world.between(1, 200) : null;
+      fields.push(null, null, null, expected, null, metadata, notAfter);
     }
-    if (world.chance(0.1)) return; // vanishes: the lease has to expire
-    world.after(world.between(0, this.options.ttlMs * US_PER_MS), () => {
-      if (this.current === null && !this.isStopping) this.release(lock, leaseId, belief);
+    const about = { lock, waitMs, ttlMs: options.ttlMs };
+    const call = this.begin(CommandKind.Acquire, fields, about, (reply) => {
+      if (reply[1] === OutcomeCode.Ok) this.onGranted(call, reply);
     });
   }
 
-  private release(lock: string, leaseId: Uint8Array, belief: Belief): void {
-    belief.untilUs = Math.min(belief.untilUs, this.cluster.world.nowUs);
-    this.begin(CommandKind.Release, [leaseId], lock, () => undefined);
+  private onGranted(call: Call, reply: Reply): void {
+    const { lock } = call.record;
+    const answer = answerOf(CommandKind.Acquire, reply, this.cluster.world.nowUs);
+    const lease = reply[4] as Uint8Array;
+    const { token } = answer;
+    if (call.session !== this.session.key) return; // of a session that it has given up
+    const isSample = !answer.isReplay && !call.isQueued;
+    if (isSample) this.believe(call, lock, token, answer);
+    if (this.cluster.world.chance(0.08)) return; // forgets it: the lease has to expire
+    const held = { lock, lease, token };
+    this.held.push(held);
+    if (!isSample) this.renew(held);
   }
 
-  private endBelief(): void {
-    if (this.belief === null) return;
-    this.belief.untilUs = Math.min(this.belief.untilUs, this.cluster.world.nowUs);
-    this.belief = null;
+  /** Notes until when it may take itself for the holder, by its own clock. */
+  private believe(
+    call: Call,
+    lock: string,
+    token: number,
+    answer: { deadline: number; clusterTime: number },
+  ): void {
+    const { nowUs } = this.cluster.world;
+    const leaseMs = answer.deadline - answer.clusterTime;
+    // A client measures with its own clock: its ms is clockRate of a true one.
+    const safeUs = ((leaseMs - marginMs(leaseMs)) * US_PER_MS) / this.options.clockRate;
+    const untilUs = call.record.sentUs + safeUs;
+    if (untilUs <= nowUs) return;
+    const belief = { client: this.name, lock, token, fromUs: nowUs, untilUs };
+    this.history.beliefs.push(belief);
+    this.beliefs.push(belief);
+  }
+
+  private renew(held: Held): void {
+    const about = { lock: held.lock, aboutToken: held.token };
+    const call = this.begin(CommandKind.Renew, [held.lease], about, (reply) => {
+      if (reply[1] !== OutcomeCode.Ok) {
+        this.held = this.held.filter((other) => other !== held);
+        return;
+      }
+      if (!this.held.includes(held)) return;
+      const answer = answerOf(CommandKind.Renew, reply, this.cluster.world.nowUs);
+      this.believe(call, held.lock, held.token, answer);
+    });
+  }
+
+  private release(held: Held): void {
+    this.stopBelieving(held.token);
+    const about = { lock: held.lock, aboutToken: held.token };
+    this.begin(CommandKind.Release, [held.lease], about, () => undefined);
+  }
+
+  private open(): void {
+    const { session, options } = this;
+    session.isOpening = true;
+    const ttlMs = options.ttlMs * 2;
+    this.begin(CommandKind.SessionOpen, [ttlMs, null], { ttlMs }, (reply) => {
+      session.isOpening = false;
+      if (reply[1] === OutcomeCode.Ok) {
+        session.onOpened(reply[4] as Uint8Array, reply[5] as Uint8Array);
+        if (reply[3]) this.attach(session.key);
+      }
+    });
+  }
+
+  private renewSession(): void {
+    this.begin(CommandKind.SessionRenew, [null], {}, () => undefined);
+  }
+
+  private close(): void {
+    this.begin(CommandKind.SessionClose, [], {}, () => undefined);
+    // From here on it believes nothing of this session, whatever is still granted in it.
+    this.stopBelieving(0);
+    this.endSession();
+  }
+
+  /** Gives up what it believes of one lease, or of all (0), before it asks for their end. */
+  private stopBelieving(token: number): void {
+    const { nowUs } = this.cluster.world;
+    for (const belief of this.beliefs) {
+      const isMeant = token === 0 || belief.token === token;
+      if (isMeant) belief.untilUs = Math.max(belief.fromUs, Math.min(belief.untilUs, nowUs));
+    }
+  }
+
+  private endSession(): void {
+    this.session.end();
+    this.held = [];
+    this.beliefs = [];
+  }
+
+  private read(): void {
+    const { world } = this.cluster;
+    const lock = LOCK_NAMES[world.prng.below(this.options.locks)] as string;
+    const roll = world.prng.below(10);
+    if (roll < 6) this.begin(CommandKind.Get, [lock], { lock }, () => undefined);
+    else if (roll < 8) {
+      const aboutToken = this.held[0]?.token ?? 1;
+      const about = { lock, aboutToken };
+      this.begin(CommandKind.Check, [lock, aboutToken], about, () => undefined);
+    } else if (roll < 9) this.begin(CommandKind.List, ['a', null, 3], {}, () => undefined);
+    else this.lookup();
+  }
+
+  private lookup(): void {
+    const { operations } = this.history;
+    const from = Math.max(0, operations.length - 50);
+    const near = operations.slice(from).find(({ client, id }) => client === this.name && id !== '');
+    if (near === undefined || this.options.usesSessions) return;
+    this.begin(CommandKind.Lookup, [null, near.id], { target: near.id }, () => undefined);
+  }
+
+  private cancel(): void {
+    const waiting = this.calls.find(
+      ({ command, record, session }) =>
+        command === CommandKind.Acquire && record.waitMs > 0 && session === this.session.key,
+    );
+    if (waiting === undefined) return;
+    const target = waiting.operation[1];
+    const about = { lock: waiting.record.lock, target: waiting.record.id };
+    this.begin(CommandKind.Cancel, [target], about, () => undefined);
+  }
+
+  /** The same id with other parameters: it must be refused, and do nothing. */
+  private misuse(): void {
+    const { world } = this.cluster;
+    const call = this.calls.find(({ command }) => command === CommandKind.Acquire);
+    if (call === undefined || !this.client.isConnected) return;
+    const operation = [...this.wireForm(call)];
+    operation[6] = this.options.ttlMs + 1 + world.prng.below(9);
+    this.client.send(operation, DEADLINE_MS);
+  }
+
+  /** Asks the leader to hand over to somebody. */
+  private transfer(): void {
+    const target = 1 + this.cluster.world.prng.below(this.cluster.nodes.length);
+    if (this.client.isConnected) this.client.send([CommandKind.Transfer, target], DEADLINE_MS);
+  }
+
+  /** The process is gone, with all that it knew; another one begins. */
+  private vanish(): void {
+    this.client.disconnect();
+    for (const call of this.calls) call.record.isAbandoned = true;
+    this.calls.length = 0;
+    this.byCorrelation.clear();
+    this.held = [];
+    this.beliefs = [];
+    this.session.end();
+    this.session.isOpening = false;
+    this.incarnation += 1;
   }
 
   private begin(
     command: number,
     fields: readonly unknown[],
-    lock: string,
+    about: { lock?: string; ttlMs?: number; waitMs?: number; aboutToken?: number; target?: string },
     done: (reply: Reply) => void,
-  ): void {
+  ): Call {
+    const { session, options } = this;
+    const isRead = command < CommandKind.SessionOpen;
+    const isNamed = !isRead && command !== CommandKind.Renew;
+    const isOpen = command === CommandKind.SessionOpen;
+    const usesSequence = isNamed && options.usesSessions && session.isOpen && !isOpen;
     this.lastRequest += 1;
-    const requestId = `c${this.id}-${this.lastRequest}`;
-    this.history.operations += 1;
-    this.current = {
-      requestId,
-      operation: [command, requestId, null, null, null, ...fields],
-      command,
-      lock,
-      firstSentUs: this.cluster.world.nowUs,
-      done,
-      correlation: 0,
-      sentUs: 0,
-      tries: 0,
+    const freeId = `w${this.id}-${this.lastRequest}`;
+    const sequence = usesSequence ? session.nextSequence() : 0;
+    const request = usesSequence ? sequence : isNamed ? freeId : null;
+    const key = usesSequence ? session.key : null;
+    const sessionId = key?.id ?? null;
+    const head = isRead ? [command] : [command, request, sessionId, null, null];
+    const record = {
+      client: this.name,
+      id: usesSequence ? `${session.hex}/${sequence}` : isNamed ? freeId : '',
+      kind: KIND_NAMES[command] ?? String(command),
+      lock: about.lock ?? '',
+      session: usesSequence ? session.hex : '',
+      ttlMs: about.ttlMs ?? 0,
+      waitMs: about.waitMs ?? 0,
+      aboutToken: about.aboutToken ?? 0,
+      target: about.target ?? '',
+      sentUs: this.cluster.world.nowUs,
+      answers: [],
+      isAbandoned: false,
     };
-    this.send(this.current);
+    const times = { sentUs: 0, tries: 0, retryUs: Number.POSITIVE_INFINITY };
+    const states = { isQueued: false, isFinal: false };
+    const operation = [...head, ...fields];
+    const call: Call = { command, operation, record, session: key, done, ...times, ...states };
+    this.history.operations.push(record);
+    this.calls.push(call);
+    this.send(call);
+    return call;
   }
 
-  private send(attempt: Attempt): void {
+  /** The operation with the acknowledgements of this moment. */
+  private wireForm(call: Call): readonly unknown[] {
+    const { operation } = call;
+    if (typeof operation[1] !== 'number' || operation[2] === null) return operation;
+    if (call.command < CommandKind.SessionOpen || this.cluster.world.chance(0.5)) return operation;
+    const copy = [...operation];
+    copy[3] = this.session.acknowledgements(operation[1], this.cluster.world);
+    return copy;
+  }
+
+  private send(call: Call): void {
     const { world } = this.cluster;
-    attempt.sentUs = world.nowUs;
-    attempt.tries += 1;
-    if (!this.client.isConnected || world.chance(0.05)) this.reconnect();
-    attempt.correlation = this.client.send(attempt.operation, 2_000);
+    call.sentUs = world.nowUs;
+    call.tries += 1;
+    call.retryUs = Number.POSITIVE_INFINITY;
+    if (!this.client.isConnected || world.chance(0.02)) this.reconnect();
+    const copies = world.chance(0.03) ? 2 : 1;
+    for (let i = 0; i < copies; i += 1) {
+      const correlation = this.client.send(this.wireForm(call), DEADLINE_MS);
+      this.byCorrelation.set(correlation, call);
+    }
+  }
+
+  private attach(key: SessionKey | null): void {
+    if (key === null) return;
+    this.client.send([CommandKind.SessionAttach, key.id, key.secret], DEADLINE_MS);
   }
 
   private reconnect(): void {
     const { world, nodes } = this.cluster;
     const serving = this.cluster.serving();
     const anywhere = nodes[world.prng.below(nodes.length)] as SimNode;
-    const node = serving !== undefined && world.chance(0.8) ? serving : anywhere;
-    this.client.connect(node);
+    this.connect(serving !== undefined && world.chance(0.7) ? serving : anywhere);
   }
 
-  private poll(attempt: Attempt): void {
-    const { world } = this.cluster;
-    const reply = this.client.replyTo(attempt.correlation);
-    if (reply !== undefined && reply[1] < FRONT_REFUSAL_MIN && reply[1] !== OutcomeCode.Queued) {
-      this.finish(attempt, reply);
+  private connect(node: SimNode): void {
+    this.client.connect(node);
+    this.attach(this.session.key);
+  }
+
+  /** Sends again what was refused or is not answered. */
+  private poll(call: Call): void {
+    const { nowUs } = this.cluster.world;
+    const isLost = !this.client.isConnected && nowUs - call.sentUs > RETRY_US;
+    const patienceUs = call.isQueued ? QUEUED_PATIENCE_US : PATIENCE_US;
+    if (nowUs - call.sentUs > patienceUs) this.client.disconnect();
+    else if (!isLost && nowUs < call.retryUs) return;
+    this.send(call);
+  }
+
+  private onReply(reply: Reply): void {
+    const call = this.byCorrelation.get(reply[0]);
+    if (call === undefined) return;
+    if (!isDecided(reply)) {
+      this.onRefused(call, reply);
       return;
     }
-    const isRefused = reply !== undefined && reply[1] >= FRONT_REFUSAL_MIN;
-    const waitedUs = world.nowUs - attempt.sentUs;
-    const patienceUs = reply === undefined ? 20 * RETRY_US : 60 * RETRY_US;
-    if ((isRefused && waitedUs > RETRY_US) || waitedUs > patienceUs) {
-      if (reply?.[1] !== UNKNOWN_OUTCOME) this.client.disconnect();
-      this.send(attempt);
-    } else if (!this.client.isConnected && waitedUs > RETRY_US) {
-      this.send(attempt);
+    const { nowUs } = this.cluster.world;
+    this.clusterTime = Math.max(this.clusterTime, reply[2] ?? 0);
+    call.record.answers.push(answerOf(call.command, reply, nowUs));
+    if (reply[1] === OutcomeCode.Queued) {
+      call.isQueued = true;
+      return;
     }
+    this.finish(call, reply);
   }
 
-  private finish(attempt: Attempt, reply: Reply): void {
-    const isGrant = attempt.command === CommandKind.Acquire && reply[1] === OutcomeCode.Ok;
-    this.history.answers.push({
-      client: this.id,
-      requestId: attempt.requestId,
-      command: attempt.command,
-      code: reply[1],
-      token: isGrant ? (reply[5] as number) : 0,
-      leaseId: isGrant ? Buffer.from(reply[4] as Uint8Array).toString('hex') : '',
-      lock: attempt.lock,
-      atUs: this.cluster.world.nowUs,
-    });
-    attempt.done(reply);
-    // Now and then the answer counts as lost: the same id is asked again and must say the same.
-    if (attempt.tries < 3 && this.cluster.world.chance(0.1)) this.send(attempt);
-    else this.current = null;
+  private onRefused(call: Call, reply: Reply): void {
+    const { world } = this.cluster;
+    call.retryUs = world.nowUs + RETRY_US;
+    if (reply[1] === OutcomeCode.Limit) {
+      this.abandon(call);
+    } else if (reply[1] === OutcomeCode.Forbidden) {
+      this.attach(call.session);
+    } else if (reply[1] === ErrorCode.NotLeader) {
+      const leader = reply[6] as number;
+      const isElsewhere = leader > 0 && leader !== this.client.nodeId;
+      if (isElsewhere && world.chance(0.9)) this.connect(this.cluster.node(leader));
+      else if (!isElsewhere) this.reconnect();
+      call.retryUs = world.nowUs + 1_000;
+    } else if (world.chance(0.3)) this.reconnect();
+  }
+
+  /** Gives an operation up: an earlier sending may have had its effect. */
+  private abandon(call: Call): void {
+    const at = this.calls.indexOf(call);
+    if (at >= 0) this.calls.splice(at, 1);
+    call.record.isAbandoned = true;
+    if (call.command === CommandKind.SessionOpen) this.session.isOpening = false;
+  }
+
+  private finish(call: Call, reply: Reply): void {
+    const at = this.calls.indexOf(call);
+    if (at < 0) return;
+    const { world } = this.cluster;
+    if (!call.isFinal) {
+      call.isFinal = true;
+      call.done(reply);
+      if (reply[1] === OutcomeCode.SessionExpired && call.record.session !== '') {
+        if (call.record.session === this.session.hex) this.endSession();
+      } else if (call.record.id !== '' && !this.isStopping && world.chance(0.06)) {
+        // Now and then the answer counts as lost: the same id is asked again.
+        call.retryUs = world.nowUs + world.between(100, 60_000);
+        return;
+      }
+    }
+    this.calls.splice(at, 1);
+    this.session.onDone(call.operation[1], call.session);
   }
 }

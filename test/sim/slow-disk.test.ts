@@ -27,6 +27,7 @@ for (const whose of ['leader', 'follower'] as const) {
     world.run(16 * SECOND_US);
     victim.disk.isHeld = false;
     world.run(30 * SECOND_US);
+    t.same(cluster.network.problems, [], 'every append is one that a follower takes');
     const digests = new Set(cluster.nodes.map((node) => node.replica?.status().digest));
     t.equal(digests.size, 1, 'all nodes agree once the disk answers');
     const answered = [...client.replies.values()].filter((replies) => replies[0]?.[1] === 0);

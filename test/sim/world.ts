@@ -14,6 +14,10 @@ interface Event {
 
 export class World {
   nowUs = 0;
+  /** A number over every event so far: equal for two runs that went alike. */
+  digest = 0;
+  /** Events that have run. */
+  events = 0;
   readonly prng: Prng;
   private readonly heap: Event[] = [];
   private order = 0;
@@ -25,7 +29,8 @@ export class World {
   /** Runs `run` after `delayUs` of virtual time. */
   after(delayUs: number, run: () => void): void {
     this.order += 1;
-    this.push({ atUs: this.nowUs + Math.max(0, delayUs), order: this.order, run });
+    // A moment is a whole µs, so that equal moments are equal on every machine.
+    this.push({ atUs: this.nowUs + Math.max(0, Math.round(delayUs)), order: this.order, run });
   }
 
   /** True with probability `share`, 0 to 1. */
@@ -48,6 +53,8 @@ export class World {
       }
       this.pop();
       this.nowUs = next.atUs;
+      this.events += 1;
+      this.digest = Math.imul(this.digest ^ (next.atUs | 0) ^ (next.order << 7), 0x0100_0193);
       next.run();
     }
     return true;

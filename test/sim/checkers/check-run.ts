@@ -1,0 +1,63 @@
+/**
+ * All checkers on one finished simulated run.
+ *
+ * Owns: which checker judges what, and which may speak when clocks run wild. Never: a rule.
+ * Used by: chaos.ts.
+ */
+import type { Settings } from '../../../src/core/locks/settings.js';
+import type { History } from '../history.js';
+import type { Ledger } from '../ledger.js';
+import { checkDurability } from './durability.js';
+import { checkEventStream } from './event-stream.js';
+import { checkExclusion, checkTokens } from './exclusion.js';
+import { checkPlaces, checkQueues } from './fifo.js';
+import { checkIdempotency } from './idempotency.js';
+import {
+  checkBeliefs,
+  checkClusterTime,
+  checkDeadlines,
+  checkPulses,
+  type Stall,
+} from './lease-bounds.js';
+import { checkLinearizability } from './linearizability.js';
+import { checkModel } from './model.js';
+import type { Verdict } from './verdict.js';
+
+/** Longer than a run: no id is forgotten while anybody still asks by it. */
+const RETENTION_LONG_MS = 30_000;
+
+export interface FinishedRun {
+  readonly ledger: Ledger;
+  readonly history: History;
+  readonly settings: Settings;
+  readonly stalls: readonly Stall[];
+  /** When the cluster was healed, µs. */
+  readonly healedUs: number;
+  /** Clocks kept to the assumed rates: bounds on time may be demanded. */
+  readonly areClocksSound: boolean;
+}
+
+/** The verdicts of every checker, in order. */
+export function checkRun(run: FinishedRun): Verdict[] {
+  const { ledger, history, settings, stalls } = run;
+  const { entries } = ledger;
+  const { resultRetentionMs } = settings;
+  const events = entries.flatMap((entry) => entry.events);
+  const verdicts = [
+    checkExclusion(events),
+    checkTokens(history),
+    checkQueues(events),
+    checkPlaces(history, resultRetentionMs),
+    checkIdempotency(history, resultRetentionMs),
+    checkEventStream(events),
+    checkDurability(events, history),
+    checkDeadlines(events, history),
+    checkLinearizability(history, resultRetentionMs < RETENTION_LONG_MS),
+    checkModel(entries, settings),
+  ];
+  if (run.areClocksSound) {
+    verdicts.push(checkBeliefs(history), checkClusterTime(entries, stalls));
+    verdicts.push(checkPulses(entries, stalls, run.healedUs));
+  }
+  return verdicts;
+}

@@ -1,0 +1,134 @@
+/**
+ * I8: no lease ends before its time, and none lasts longer than its bound.
+ *
+ * Early: no two clients take themselves for the holder of one lock at one moment of true time, and
+ * no lease expires at a stamp below a deadline that its client was told. Late: cluster time follows
+ * true time within the bound of clock rates, but for what the rules take off: leaderless gaps, and
+ * a leader's stalls. What cluster time does to a lease is then the model's check.
+ * Used by: check-run.ts, the chaos command (beliefs).
+ */
+import type { Belief, History } from '../history.js';
+import type { LedgerEntry, SeenEvent } from '../ledger.js';
+import { Verdict } from './verdict.js';
+
+const RHO = 0.01;
+const ENDED = 2;
+const EXPIRED = 2;
+const SLACK_MS = 2;
+const PULSE_MS = 200;
+const TICK_MS = 10;
+/** A turn that began later than this counts as a stall of the leader. */
+const OK = 0;
+
+export function checkBeliefs(history: History): Verdict {
+  const verdict = new Verdict('beliefs');
+  const byLock = new Map<string, Belief[]>();
+  for (const belief of history.beliefs) {
+    const list = byLock.get(belief.lock) ?? [];
+    list.push(belief);
+    byLock.set(belief.lock, list);
+  }
+  for (const [lock, beliefs] of byLock) {
+    // The longest belief in any smaller token must have ended when a larger one begins.
+    beliefs.sort((a, b) => a.token - b.token);
+    let until = { token: 0, untilUs: 0 };
+    let latest = until;
+    for (const belief of beliefs) {
+      if (belief.token !== latest.token) until = latest.untilUs > until.untilUs ? latest : until;
+      const { token, untilUs } = until;
+      const isApart = token === belief.token || untilUs <= belief.fromUs;
+      verdict.demand(isApart, () => {
+        const overlapMs = (untilUs - belief.fromUs) / 1000;
+        return `${lock}: ${token} was believed ${overlapMs.toFixed(1)} ms into ${belief.token}`;
+      });
+      const isLonger = belief.token !== latest.token || belief.untilUs > latest.untilUs;
+      if (isLonger) latest = { token: belief.token, untilUs: belief.untilUs };
+    }
+  }
+  return verdict;
+}
+
+/** No lease expires by itself before the deadline that a grant or a renewal promised. */
+export function checkDeadlines(events: readonly SeenEvent[], history: History): Verdict {
+  const verdict = new Verdict('deadlines');
+  const promised = new Map<number, number>();
+  for (const { kind, aboutToken, answers } of history.operations) {
+    for (const { code, token, deadline } of answers) {
+      if (code !== OK || deadline === 0) continue;
+      const lease = kind === 'acquire' ? token : kind === 'renew' ? aboutToken : 0;
+      if (lease > 0) promised.set(lease, Math.max(deadline, promised.get(lease) ?? 0));
+    }
+  }
+  for (const { kind, cause, token, stampMs } of events) {
+    if (kind !== ENDED || cause !== EXPIRED) continue;
+    const deadline = promised.get(token) ?? 0;
+    verdict.demand(stampMs >= deadline, () => `${token} expired at ${stampMs}, told ${deadline}`);
+  }
+  return verdict;
+}
+
+/** True time in which a node's process stood still. */
+export interface Stall {
+  readonly nodeId: number;
+  readonly fromUs: number;
+  readonly untilUs: number;
+}
+
+/** Cluster time along the log, against the true moments at which its leaders made the entries. */
+export function checkClusterTime(
+  entries: readonly LedgerEntry[],
+  stalls: readonly Stall[],
+): Verdict {
+  const verdict = new Verdict('cluster time');
+  let leastMs = 0;
+  for (const [at, entry] of entries.entries()) {
+    const madeMs = entry.madeUs / 1000;
+    const aheadMs = entry.stampMs - madeMs * (1 + RHO);
+    const isBehind = aheadMs <= leastMs + SLACK_MS;
+    verdict.demand(isBehind, () => {
+      const ahead = (aheadMs - leastMs).toFixed(1);
+      return `entry ${entry.index} is ${ahead} ms ahead of true time`;
+    });
+    leastMs = Math.min(leastMs, aheadMs);
+    const before = entries[at - 1];
+    if (before === undefined || before.term !== entry.term) continue;
+    const gapMs = madeMs - before.madeUs / 1000;
+    if (isStalled(stalls, entry.makerId, before.madeUs, entry.madeUs)) continue;
+    const passedMs = entry.stampMs - before.stampMs;
+    const isKept = passedMs >= gapMs * (1 - RHO) - SLACK_MS;
+    verdict.demand(isKept, () => {
+      const gap = gapMs.toFixed(1);
+      return `${gap} ms before entry ${entry.index} count as ${passedMs} ms of cluster time`;
+    });
+  }
+  return verdict;
+}
+
+function isStalled(
+  stalls: readonly Stall[],
+  nodeId: number,
+  fromUs: number,
+  untilUs: number,
+): boolean {
+  return stalls.some(
+    (stall) => stall.nodeId === nodeId && stall.fromUs < untilUs && stall.untilUs > fromUs,
+  );
+}
+
+/** While something has a deadline, an unhindered leader lets no more than a pulse pass. */
+export function checkPulses(
+  entries: readonly LedgerEntry[],
+  stalls: readonly Stall[],
+  fromUs: number,
+): Verdict {
+  const verdict = new Verdict('pulses');
+  for (const [at, entry] of entries.entries()) {
+    const before = entries[at - 1];
+    if (before === undefined || before.term !== entry.term || before.madeUs < fromUs) continue;
+    if (isStalled(stalls, entry.makerId, before.madeUs, entry.madeUs)) continue;
+    const gapMs = (entry.madeUs - before.madeUs) / 1000;
+    const mostMs = (PULSE_MS + 2 * TICK_MS) * (1 + 2 * RHO);
+    verdict.demand(gapMs <= mostMs, () => `${gapMs.toFixed(1)} ms before entry ${entry.index}`);
+  }
+  return verdict;
+}

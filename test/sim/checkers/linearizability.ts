@@ -1,0 +1,330 @@
+/**
+ * Linearizability of each lock: some order of its operations, each between its sending and its
+ * answer, in which one lock alone would have answered the same (Herlihy and Wing 1990).
+ *
+ * The search is that of Wing and Gong with Lowe's memo of (done, state), bounded: a search that is
+ * not finished within its bound is a failure, since "unknown" proves nothing. Judges histories
+ * alone. Used by: check-run.ts, the chaos command, its own tests.
+ */
+import { finalAnswer, type History, type Operation } from '../history.js';
+import { Verdict } from './verdict.js';
+
+const OK = 0;
+const LOCK_BUSY = 10;
+const NEVER = Number.POSITIVE_INFINITY;
+const STEPS_MAX = 400_000;
+
+/** What one step does to the lock: holder's token (0 for none) and the last token given. */
+type StepKind = 'grant' | 'end' | 'sees' | 'is not' | 'busy';
+
+interface Step {
+  readonly kind: StepKind;
+  readonly token: number;
+  readonly fromUs: number;
+  /** NEVER for what may still happen, or never does. */
+  readonly untilUs: number;
+  readonly isOptional: boolean;
+  readonly about: string;
+}
+
+interface LockState {
+  readonly holder: number;
+  readonly last: number;
+}
+
+/** The state after `step`, or null when the lock would not have answered so. */
+function apply(state: LockState, step: Step): LockState | null {
+  const { holder, last } = state;
+  const { kind, token } = step;
+  switch (kind) {
+    case 'grant':
+      return holder === 0 && token > last ? { holder: token, last: token } : null;
+    case 'end':
+      return holder === token ? { holder: 0, last } : null;
+    case 'sees':
+      return holder === token ? state : null;
+    case 'busy':
+      // Refused with no holder: only waiters stood there, which the queue's own checker judges.
+      return token === 0 || holder === token ? state : null;
+    default:
+      return holder === token ? null : state;
+  }
+}
+
+/** Steps that the history of one lock implies. Problems in themselves go to `verdict`. */
+function stepsOf(
+  lock: string,
+  operations: readonly Operation[],
+  mayForget: boolean,
+  verdict: Verdict,
+): Step[] {
+  const steps: Step[] = [];
+  const granted = new Map<number, Operation>();
+  const ghosts: Operation[] = [];
+  for (const operation of operations) {
+    const answer = finalAnswer(operation);
+    const { kind, id } = operation;
+    if (kind === 'acquire' && answer?.code === OK) {
+      // A free-form id that was forgotten is a new request: it may have been granted again.
+      for (const { code, token } of operation.answers) {
+        if (code === OK) granted.set(token, operation);
+      }
+    } else if (kind === 'acquire' && isOpen(operation, mayForget)) {
+      ghosts.push(operation);
+      steps.push(...readSteps(operation));
+    } else if (kind === 'cancel' && answer?.code === OK && answer.token > 0) {
+      const target = operations.find((other) => other.id === operation.target);
+      if (target !== undefined && !granted.has(answer.token)) granted.set(answer.token, target);
+    } else if (answer !== undefined) steps.push(...readSteps(operation));
+    verdict.demand(id === '' || kind !== '', () => `${id} has no kind`);
+  }
+  for (const [token, operation] of granted) {
+    const told = operation.answers.find((answer) => answer.code === OK && answer.token === token);
+    const toldUs = told?.atUs ?? finalAnswer(operation)?.atUs ?? NEVER;
+    steps.push(stepOf('grant', token, operation, toldUs));
+    steps.push(endOf(token, operation, operations));
+  }
+  addGhosts(lock, steps, granted, ghosts, verdict);
+  return steps.sort((a, b) => a.fromUs - b.fromUs);
+}
+
+/** An acquire that may have been granted though nobody was told. */
+function isOpen(operation: Operation, mayForget: boolean): boolean {
+  if (mayForget) return true;
+  const answer = finalAnswer(operation);
+  return answer === undefined || answer.code === 18 || operation.isAbandoned;
+}
+
+function stepOf(kind: StepKind, token: number, operation: Operation, untilUs: number): Step {
+  const about = operation.id === '' ? operation.kind : operation.id;
+  return { kind, token, fromUs: operation.sentUs, untilUs, isOptional: false, about };
+}
+
+function readSteps(operation: Operation): Step[] {
+  const answer = finalAnswer(operation);
+  if (answer === undefined) return [];
+  const { atUs, code, token, cause } = answer;
+  switch (operation.kind) {
+    case 'acquire':
+      return code === LOCK_BUSY ? [stepOf('busy', token, operation, atUs)] : [];
+    case 'get':
+      return code === OK ? [stepOf('sees', token, operation, atUs)] : [];
+    case 'check': {
+      if (code !== OK) return [];
+      const steps = [stepOf('sees', token, operation, atUs)];
+      if (cause === 0) steps.push(stepOf('is not', operation.aboutToken, operation, atUs));
+      return steps;
+    }
+    case 'renew':
+      return code === OK ? [stepOf('sees', operation.aboutToken, operation, atUs)] : [];
+    default:
+      return [];
+  }
+}
+
+/**
+ * How the lease of `token` ended: by its release, if one was told so, else at some time after its
+ * grant was asked for, or never.
+ */
+function endOf(token: number, grant: Operation, operations: readonly Operation[]): Step {
+  let fromUs = grant.sentUs;
+  let untilUs = NEVER;
+  let isOptional = true;
+  for (const operation of operations) {
+    if (operation.kind !== 'release' || operation.aboutToken !== token) continue;
+    const answer = finalAnswer(operation);
+    if (answer?.code !== OK) continue;
+    isOptional = false;
+    untilUs = Math.min(untilUs, answer.atUs);
+    fromUs = Math.max(grant.sentUs, Math.min(operation.sentUs, untilUs));
+  }
+  if (isOptional && grant.session === '') fromUs = earliestExpiry(token, grant, operations);
+  const about = `end of ${token}`;
+  return { kind: 'end', token, fromUs, untilUs, isOptional, about };
+}
+
+const RATE_LEAST = 0.97;
+
+/** A lease without a session that nobody released lasts its TTL from when it was asked for. */
+function earliestExpiry(token: number, grant: Operation, all: readonly Operation[]): number {
+  const isReleaseTried = all.some((o) => o.kind === 'release' && o.aboutToken === token);
+  if (isReleaseTried) return grant.sentUs;
+  return grant.sentUs + grant.ttlMs * 1000 * RATE_LEAST;
+}
+
+/** Tokens that somebody saw and no told acquire got: an untold acquire must have got them. */
+function addGhosts(
+  lock: string,
+  steps: Step[],
+  granted: ReadonlyMap<number, Operation>,
+  ghosts: readonly Operation[],
+  verdict: Verdict,
+): void {
+  const unknown = new Set<number>();
+  for (const { token, kind } of steps) {
+    if (kind !== 'is not' && token > 0 && !granted.has(token)) unknown.add(token);
+  }
+  verdict.demand(unknown.size <= ghosts.length, () => {
+    return `${lock}: nobody can have got the tokens ${[...unknown].join(', ')}`;
+  });
+  const fromUs = ghosts.reduce((least, { sentUs }) => Math.min(least, sentUs), NEVER);
+  for (const token of unknown) {
+    const shape = { token, fromUs, untilUs: NEVER, isOptional: true, about: `untold ${token}` };
+    steps.push({ kind: 'grant', ...shape }, { kind: 'end', ...shape });
+  }
+}
+
+/** Steps that leave the lock as it is. */
+function isLook({ kind }: Step): boolean {
+  return kind !== 'grant' && kind !== 'end';
+}
+
+/**
+ * Wing, Gong and Lowe: takes the steps one by one that may come first, and goes back if it fails.
+ * A look that fits is taken at once, since it changes nothing and so can never be in the way. A
+ * lease is not ended while somebody must still see it, and tokens are given in their order.
+ */
+class Search {
+  private readonly done: Uint8Array;
+  private readonly memo = new Set<string>();
+  private left: number;
+  /** Looks at each token that are still to come, and tokens that must still be given. */
+  private readonly looksLeft = new Map<number, number>();
+  private readonly grantsLeft = new Set<number>();
+  steps = 0;
+  /** How far the longest attempt came, for the report. */
+  deepest = 0;
+  stuck: LockState = { holder: 0, last: 0 };
+
+  constructor(private readonly all: readonly Step[]) {
+    this.done = new Uint8Array(all.length);
+    this.left = all.filter(({ isOptional }) => !isOptional).length;
+    for (const step of all) this.count(step, 1);
+  }
+
+  /** True when the steps can be ordered; throws when the bound is reached first. */
+  run(): boolean {
+    return this.search({ holder: 0, last: 0 }, 0);
+  }
+
+  private count(step: Step, by: 1 | -1): void {
+    if (step.isOptional) return;
+    const { kind, token } = step;
+    if (kind === 'sees' || kind === 'busy') {
+      this.looksLeft.set(token, (this.looksLeft.get(token) ?? 0) + by);
+    } else if (kind === 'grant' && by === 1) this.grantsLeft.add(token);
+    else if (kind === 'grant') this.grantsLeft.delete(token);
+  }
+
+  private search(state: LockState, first: number): boolean {
+    const taken = this.takeLooks(state, first);
+    if (this.left === 0) return true;
+    let from = first;
+    while (this.done[from] === 1) from += 1;
+    const depth = this.all.length - this.left;
+    if (depth > this.deepest) {
+      this.deepest = depth;
+      this.stuck = state;
+    }
+    const key = `${state.holder}/${state.last}/${from}/${this.doneAfter(from)}`;
+    if (!this.memo.has(key)) {
+      this.memo.add(key);
+      for (const at of this.enabled(from)) {
+        const step = this.all[at] as Step;
+        this.steps += 1;
+        if (this.steps > STEPS_MAX) throw new Error('unknown');
+        const next = isLook(step) || !this.isTimely(step) ? null : apply(state, step);
+        if (next === null) continue;
+        this.mark(at, 1);
+        if (this.search(next, from)) return true;
+        this.mark(at, 0);
+      }
+    }
+    for (const at of taken) this.mark(at, 0);
+    return false;
+  }
+
+  /** Takes every look that fits now. Returns which, to be given back. */
+  private takeLooks(state: LockState, first: number): number[] {
+    const taken: number[] = [];
+    for (;;) {
+      const before = taken.length;
+      for (const at of this.enabled(first)) {
+        const step = this.all[at] as Step;
+        this.steps += 1;
+        if (!isLook(step) || apply(state, step) === null) continue;
+        this.mark(at, 1);
+        taken.push(at);
+      }
+      if (taken.length === before) return taken;
+    }
+  }
+
+  /** Undone steps that may come next: whatever begins after the earliest open answer may not. */
+  private enabled(first: number): number[] {
+    const open: number[] = [];
+    let horizonUs = NEVER;
+    for (let at = first; at < this.all.length; at += 1) {
+      const step = this.all[at] as Step;
+      if (step.fromUs > horizonUs) break;
+      if (this.done[at] === 1) continue;
+      if (!step.isOptional) horizonUs = Math.min(horizonUs, step.untilUs);
+      open.push(at);
+    }
+    return open.filter((at) => (this.all[at] as Step).fromUs <= horizonUs);
+  }
+
+  private isTimely({ kind, token }: Step): boolean {
+    if (kind === 'end') return (this.looksLeft.get(token) ?? 0) === 0;
+    for (const other of this.grantsLeft) if (other < token) return false;
+    return true;
+  }
+
+  private mark(at: number, value: 0 | 1): void {
+    const step = this.all[at] as Step;
+    this.done[at] = value;
+    this.count(step, value === 1 ? -1 : 1);
+    if (!step.isOptional) this.left += value === 1 ? -1 : 1;
+  }
+
+  /** The steps after `from` that are done, as text: few, since they overlap. */
+  private doneAfter(from: number): string {
+    let text = '';
+    for (let at = from; at < this.all.length; at += 1) if (this.done[at] === 1) text += `${at},`;
+    return text;
+  }
+}
+
+function judge(lock: string, steps: readonly Step[], verdict: Verdict): void {
+  const search = new Search(steps);
+  let isLinear = false;
+  let isKnown = true;
+  try {
+    isLinear = search.run();
+  } catch {
+    isKnown = false;
+  }
+  verdict.demand(isKnown, () => `${lock}: unknown after ${STEPS_MAX} steps of ${steps.length}`);
+  verdict.demand(!isKnown || isLinear, () => {
+    const { holder, last } = search.stuck;
+    const at = `${search.deepest} of ${steps.length} steps`;
+    return `${lock}: no order of what clients saw; stuck after ${at}, held as ${holder}, ${last}`;
+  });
+}
+
+/** `mayForget`: results are kept so shortly that one id may stand for two requests. */
+export function checkLinearizability(history: History, mayForget = false): Verdict {
+  const verdict = new Verdict('linearizability');
+  const byLock = new Map<string, Operation[]>();
+  for (const operation of history.operations) {
+    if (operation.lock === '') continue;
+    const list = byLock.get(operation.lock) ?? [];
+    list.push(operation);
+    byLock.set(operation.lock, list);
+  }
+  for (const [lock, operations] of byLock) {
+    const steps = stepsOf(lock, operations, mayForget, verdict);
+    judge(lock, steps, verdict);
+  }
+  return verdict;
+}

@@ -1,0 +1,237 @@
+/**
+ * Every command was answered as docs/SEMANTICS.md says, by the independent machine of test/model.
+ *
+ * Owns: the reading of a committed log with MessagePack's own library, and the comparison of every
+ * outcome, completion and event. So a fault of the decoder, of the lock machine or of the order of
+ * an entry is seen even where no client was there to see it. Used by: check-run.ts.
+ */
+import { Unpackr } from 'msgpackr';
+import type { Settings } from '../../../src/core/locks/settings.js';
+import {
+  type ModelCommand,
+  type ModelOutcome,
+  type ModelRequest,
+  outcomeOf,
+} from '../../model/model-types.js';
+import { NaiveMachine } from '../../model/naive-machine.js';
+import type { LedgerEntry, SeenEvent, SeenOutcome } from '../ledger.js';
+import { Verdict } from './verdict.js';
+
+const unpackr = new Unpackr({ useRecords: false, int64AsType: 'number' });
+const text = new TextDecoder();
+const HEADER_BYTES = 32;
+const PREFIX_BYTES = 12;
+/** Stands for a session or lease that was never issued. */
+const UNKNOWN = 2 ** 40;
+const KIND = { open: 32, close: 34, acquire: 36, renew: 37, release: 38, cancel: 39 } as const;
+const KEEP_WAITS = 40;
+const OK = 0;
+
+interface LoggedOperation {
+  readonly principal: number;
+  readonly fields: readonly unknown[];
+}
+
+/** The operations of an entry, by the layout that src/wire/entry.ts documents. */
+function operationsOf(data: Uint8Array): LoggedOperation[] {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const operations: LoggedOperation[] = [];
+  let at = HEADER_BYTES;
+  for (let left = view.getUint32(4); left > 0; left -= 1) {
+    const start = at + PREFIX_BYTES;
+    const end = start + view.getUint32(at + 8);
+    const fields = unpackr.unpack(data.subarray(start, end)) as unknown[];
+    operations.push({ principal: view.getUint32(at + 4), fields });
+    at = end;
+  }
+  return operations;
+}
+
+function hexOf(value: unknown): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : '';
+}
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  return value instanceof Uint8Array ? text.decode(value) : undefined;
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined;
+}
+
+/** Which session or lease an id stands for, as the answers have told. */
+class Names {
+  private readonly numbers = new Map<string, number>();
+
+  learn(id: string, number: number): void {
+    if (id !== '') this.numbers.set(id, number);
+  }
+
+  numberOf(id: string): number {
+    return this.numbers.get(id) ?? UNKNOWN;
+  }
+}
+
+function requestOf(request: unknown, acknowledged: unknown): ModelRequest {
+  if (typeof request !== 'number') {
+    const id = textOf(request);
+    return id === undefined ? { kind: 'none' } : { kind: 'free', id };
+  }
+  const list = Array.isArray(acknowledged) ? (acknowledged as number[]) : null;
+  const mark = list === null ? numberOf(acknowledged) : list[0];
+  return { kind: 'sequence', sequence: request, mark, singles: list?.slice(1) };
+}
+
+class Reader {
+  readonly sessions = new Names();
+  readonly leases = new Names();
+
+  commandOf({ principal, fields }: LoggedOperation): ModelCommand {
+    const [kind, request, session, acknowledged, , first, second, third] = fields;
+    const head = {
+      kind: kind as number,
+      principal,
+      request: requestOf(request, acknowledged),
+      session: session == null ? undefined : this.sessions.numberOf(hexOf(session)),
+    };
+    switch (kind) {
+      case KIND.acquire:
+        return { ...head, ...acquireFields(fields) };
+      case KIND.renew:
+        return {
+          ...head,
+          lease: this.leases.numberOf(hexOf(first)),
+          ttlMs: numberOf(second),
+          metadata: textOf(third),
+        };
+      case KIND.release:
+        return { ...head, lease: this.leases.numberOf(hexOf(first)) };
+      case KIND.cancel:
+        return { ...head, target: targetOf(first) };
+      case KIND.open:
+        return { ...head, ttlMs: numberOf(first), metadata: textOf(second) };
+      case KEEP_WAITS:
+        return { ...head, numbers: first as number[] };
+      case KIND.close:
+        return head;
+      default:
+        return { ...head, ttlMs: numberOf(first) };
+    }
+  }
+}
+
+function targetOf(target: unknown): ModelCommand['target'] {
+  if (typeof target === 'number') return { kind: 'sequence', sequence: target };
+  return { kind: 'free', id: textOf(target) ?? '' };
+}
+
+function acquireFields(fields: readonly unknown[]): Partial<ModelCommand> {
+  const at = (place: number): number | undefined => numberOf(fields[place]);
+  return {
+    name: textOf(fields[5]),
+    ttlMs: at(6),
+    waitMs: at(7),
+    mode: at(8),
+    permits: at(9),
+    capacity: at(10),
+    expectedRevision: at(11),
+    owner: textOf(fields[12]),
+    metadata: textOf(fields[13]),
+    notAfter: at(14),
+    lockDelayMs: at(15),
+    holdMsMax: at(16),
+  };
+}
+
+/** The outcome in the model's words; its subject is judged by what the ids were learnt for. */
+function plainOf(outcome: SeenOutcome, subject: string): ModelOutcome {
+  const { code, kind, replay, entryTime, token, revision, deadline, ttlMs } = outcome;
+  const { ahead, cause, holderSince, holderPrincipal } = outcome;
+  const blob = text.decode(outcome.blob);
+  const numbers = { token, revision, deadline, ttlMs, ahead, cause, holderSince, holderPrincipal };
+  return outcomeOf({ code, kind, replay, entryTime, subject, ...numbers, blob });
+}
+
+function eventOf(event: SeenEvent): string {
+  const { kind, revision, token, place, cause, lock } = event;
+  return JSON.stringify([kind, revision, lock, token, place, cause]);
+}
+
+/** Replays the log in the naive machine and compares. Stops at the first difference. */
+export function checkModel(entries: readonly LedgerEntry[], settings: Settings): Verdict {
+  const verdict = new Verdict('model');
+  const machine = new NaiveMachine(settings);
+  const reader = new Reader();
+  for (const entry of entries) {
+    if (!compareEntry(entry, machine, reader, verdict)) break;
+  }
+  return verdict;
+}
+
+function compareEntry(
+  entry: LedgerEntry,
+  machine: NaiveMachine,
+  reader: Reader,
+  verdict: Verdict,
+): boolean {
+  const { index } = entry;
+  const same = (got: unknown, wanted: unknown, about: string): boolean => {
+    const [left, right] = [JSON.stringify(got), JSON.stringify(wanted)];
+    verdict.demand(left === right, () => `entry ${index}, ${about}: got ${left}, wanted ${right}`);
+    return left === right;
+  };
+  machine.beginEntry(stampIn(entry.data));
+  // A wait that an earlier command of this entry ended may be named by a later one.
+  learnCompletions(entry, reader);
+  const operations = operationsOf(entry.data);
+  if (!same(entry.outcomes.length, operations.length, 'operations')) return false;
+  const wanted: ModelOutcome[] = [];
+  for (const [at, operation] of operations.entries()) {
+    const command = reader.commandOf(operation);
+    const model = machine.applyCommand(command);
+    wanted.push(model);
+    const outcome = entry.outcomes[at] as SeenOutcome;
+    learn(outcome, model.subject, reader);
+    const about = `operation ${at} ${JSON.stringify(command)}`;
+    if (!same(plainOf(outcome, model.subject), model, about)) return false;
+    if (!same(isKnown(outcome, model.subject, reader), true, `id of ${model.subject}`))
+      return false;
+  }
+  const step = machine.endEntry(wanted);
+  const got = entry.completions.map(({ place, outcome }) => [place, outcome.code, outcome.token]);
+  const due = step.completions.map(({ place, outcome }) => [place, outcome.code, outcome.token]);
+  if (!same(got, due, 'completions')) return false;
+  const events = step.events.map((event) => {
+    const { kind, revision, name, token, place, cause } = event;
+    return JSON.stringify([kind, revision, name, token, place, cause]);
+  });
+  return same(entry.events.map(eventOf), events, 'events');
+}
+
+function stampIn(data: Uint8Array): number {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  return view.getUint32(8) * 2 ** 32 + view.getUint32(12);
+}
+
+function learnCompletions(entry: LedgerEntry, reader: Reader): void {
+  for (const { outcome } of entry.completions) {
+    if (outcome.code === OK) reader.leases.learn(outcome.id, outcome.token);
+  }
+}
+
+/** A new id belongs to what the model says was made now. */
+function learn(outcome: SeenOutcome, subject: string, reader: Reader): void {
+  if (outcome.code !== OK || outcome.replay || outcome.id === '') return;
+  const [what, number] = subject.split(' ');
+  if (what === 'session') reader.sessions.learn(outcome.id, Number(number));
+  else if (outcome.kind === KIND.acquire) reader.leases.learn(outcome.id, outcome.token);
+}
+
+/** The id that was answered is the one that its subject got when it was made. */
+function isKnown(outcome: SeenOutcome, subject: string, reader: Reader): boolean {
+  if (subject === '') return outcome.id === '';
+  const [what, number] = subject.split(' ');
+  const names = what === 'session' ? reader.sessions : reader.leases;
+  return names.numberOf(outcome.id) === Number(number);
+}

@@ -1,0 +1,239 @@
+/**
+ * Simulated storage media: the environments of the log, kept in memory, below one made-up path.
+ *
+ * Owns: what survives a crash, and the sync points at which a crash or an error can strike. The
+ * production files of src/io/log run on it unchanged: every path below MEDIA_ROOT is answered here
+ * in place of LMDB and of the file system, all others go their usual way.
+ * Used by: sim-disk.ts.
+ */
+import fs from 'node:fs';
+import { Environment } from '../../../src/io/log/environment.js';
+
+/** No such path exists on a real machine. */
+export const MEDIA_ROOT = '/holdfast-simulated-media/';
+
+/** The power goes at a sync point: what was committed before is there, the rest is not. */
+export class PowerCut extends Error {
+  override readonly name = 'PowerCut';
+}
+
+/** The device said no: the node ends, and a start that needs it fails. */
+export class DeviceError extends Error {
+  override readonly name = 'DeviceError';
+}
+
+/** What the next sync point does in place of its work. */
+export type SyncFault = 'none' | 'rejects' | 'rejects but stays';
+
+/** One environment: a map of keys to values, and the length of its file. */
+export class StoredEnvironment {
+  values = new Map<number, Uint8Array>();
+  /** Bytes that are missing at the end of the file. */
+  missingBytes = 0;
+}
+
+const byPrefix = new Map<string, Media>();
+let lastMedia = 0;
+
+/** The disk of one node. */
+export class Media {
+  readonly root: string;
+  readonly environments = new Map<string, StoredEnvironment>();
+  /** Sync points that still succeed before the power goes. */
+  syncsLeft = Number.POSITIVE_INFINITY;
+  nextFault: SyncFault = 'none';
+
+  constructor() {
+    install();
+    lastMedia += 1;
+    this.root = `${MEDIA_ROOT}${lastMedia}`;
+    byPrefix.set(this.root, this);
+  }
+
+  /** Makes the paths of this disk unknown again. */
+  forget(): void {
+    byPrefix.delete(this.root);
+  }
+
+  /** Everything is gone, as on a new disk. */
+  wipe(): void {
+    this.environments.clear();
+  }
+
+  /** Carries out `work`, durable when this returns, or fails as it was told to. */
+  sync(work: () => void): void {
+    if (this.syncsLeft <= 0) throw new PowerCut('the power is gone');
+    this.syncsLeft -= 1;
+    const fault = this.nextFault;
+    this.nextFault = 'none';
+    if (fault === 'rejects') throw new DeviceError('EIO: simulated');
+    work();
+    if (fault === 'rejects but stays') throw new DeviceError('EIO: simulated, and yet done');
+  }
+}
+
+function mediaOf(path: string): Media | undefined {
+  if (!path.startsWith(MEDIA_ROOT)) return undefined;
+  const end = path.indexOf('/', MEDIA_ROOT.length);
+  return byPrefix.get(end < 0 ? path : path.slice(0, end));
+}
+
+/** Has the methods of an Environment, on a StoredEnvironment. */
+class SimEnvironment {
+  private changes: (() => void)[] | null = null;
+
+  constructor(
+    readonly folder: string,
+    private readonly media: Media,
+    private readonly stored: StoredEnvironment,
+  ) {}
+
+  get(key: number): Uint8Array | null {
+    return this.stored.values.get(key) ?? null;
+  }
+
+  put(key: number, value: Uint8Array): void {
+    const copy = value.slice();
+    this.changed().push(() => this.stored.values.set(key, copy));
+  }
+
+  delete(key: number): void {
+    this.changed().push(() => this.stored.values.delete(key));
+  }
+
+  commit(work: () => void): void {
+    const changes: (() => void)[] = [];
+    this.changes = changes;
+    work();
+    this.changes = null;
+    this.media.sync(() => {
+      for (const change of changes) change();
+    });
+  }
+
+  keys(): number[] {
+    return [...this.stored.values.keys()].sort((left, right) => left - right);
+  }
+
+  endReads(): void {
+    this.changes = null;
+  }
+
+  close(): void {
+    this.changes = null;
+  }
+
+  private changed(): (() => void)[] {
+    if (this.changes === null) throw new Error('a change outside of a commit');
+    return this.changes;
+  }
+}
+
+function openEnvironment(media: Media, folder: string): SimEnvironment {
+  const stored = media.environments.get(folder);
+  if (stored === undefined) throw new Error(`no environment in ${folder}`);
+  return new SimEnvironment(folder, media, stored);
+}
+
+let isInstalled = false;
+
+/** Puts the simulated media in front of LMDB and of the file system, for its own paths only. */
+function install(): void {
+  if (isInstalled) return;
+  isInstalled = true;
+  installEnvironments();
+  installFiles();
+}
+
+type Call = (...words: unknown[]) => unknown;
+
+/** Replaces `target[name]` for paths of simulated media; the real one keeps all others. */
+function divert(target: object, name: string, answer: (media: Media, words: unknown[]) => unknown) {
+  const real = Reflect.get(target, name) as Call;
+  const diverted = function (this: unknown, ...words: unknown[]): unknown {
+    const [path] = words;
+    const media = typeof path === 'string' ? mediaOf(path) : undefined;
+    return media === undefined ? real.apply(this, words) : answer(media, words);
+  };
+  Reflect.set(target, name, diverted);
+}
+
+function installEnvironments(): void {
+  divert(Environment, 'open', (media, [folder]) => openEnvironment(media, folder as string));
+  divert(Environment, 'create', (media, [folder]) => {
+    media.sync(() => media.environments.set(folder as string, new StoredEnvironment()));
+    return openEnvironment(media, folder as string);
+  });
+  divert(Environment, 'delete', (media, [folder]) => {
+    media.sync(() => media.environments.delete(folder as string));
+  });
+}
+
+const DATA_FILE = '/data.mdb';
+const PAGE_BYTES = 4_096;
+const FILE_PAGES = 4;
+const handles = new Map<number, StoredEnvironment>();
+/** Descriptors of simulated files: no system hands out negative ones. */
+let lastHandle = -1_000;
+
+/** The two meta pages of an LMDB file of FILE_PAGES pages, as findDamage reads them. */
+function metaPages(): DataView {
+  const view = new DataView(new ArrayBuffer(2 * PAGE_BYTES));
+  for (const page of [0, PAGE_BYTES]) {
+    view.setUint32(page + 24, 0xbeef_c0de, true);
+    view.setUint32(page + 28, 2, true);
+    view.setUint32(page + 48, PAGE_BYTES, true);
+    view.setBigUint64(page + 88, 2n, true);
+    view.setBigUint64(page + 136, 2n, true);
+    view.setBigUint64(page + 144, BigInt(FILE_PAGES - 1), true);
+    view.setBigUint64(page + 152, page === 0 ? 1n : 2n, true);
+  }
+  return view;
+}
+
+const META_PAGES = metaPages();
+
+function environmentOfFile(media: Media, path: string): StoredEnvironment | undefined {
+  if (!path.endsWith(DATA_FILE)) return undefined;
+  return media.environments.get(path.slice(0, -DATA_FILE.length));
+}
+
+function installFiles(): void {
+  divert(fs, 'existsSync', (media, [path]) => {
+    const name = path as string;
+    return media.environments.has(name) || environmentOfFile(media, name) !== undefined;
+  });
+  divert(fs, 'readdirSync', (media, [path]) => {
+    const folder = `${path as string}/`;
+    const names = [...media.environments.keys()].filter((name) => name.startsWith(folder));
+    return names.map((name) => name.slice(folder.length));
+  });
+  divert(fs, 'rmSync', () => undefined); // a draft is never left behind here
+  divert(fs, 'openSync', (media, [path]) => {
+    const stored = environmentOfFile(media, path as string);
+    if (stored === undefined) throw new Error(`ENOENT: ${path as string}`);
+    lastHandle -= 1;
+    handles.set(lastHandle, stored);
+    return lastHandle;
+  });
+  installDescriptors();
+}
+
+function installDescriptors(): void {
+  const real = { read: fs.readSync, stat: fs.fstatSync, close: fs.closeSync };
+  Reflect.set(fs, 'readSync', (...words: unknown[]): unknown => {
+    const [handle, target, offset, length, position] = words as [number, DataView, ...number[]];
+    if (!handles.has(handle)) return (real.read as Call)(...words);
+    const from = new Uint8Array(META_PAGES.buffer, position, length);
+    new Uint8Array(target.buffer, target.byteOffset).set(from, offset);
+    return length;
+  });
+  Reflect.set(fs, 'fstatSync', (...words: unknown[]): unknown => {
+    const stored = handles.get(words[0] as number);
+    if (stored === undefined) return (real.stat as Call)(...words);
+    return { size: FILE_PAGES * PAGE_BYTES - stored.missingBytes };
+  });
+  Reflect.set(fs, 'closeSync', (...words: unknown[]): unknown => {
+    return handles.delete(words[0] as number) ? undefined : (real.close as Call)(...words);
+  });
+}

@@ -1,0 +1,289 @@
+/**
+ * The faults of a run: each strikes at a drawn moment and is taken back after a drawn while.
+ *
+ * Owns: which faults there are and what each does to nodes, disks and links. At most two disks of
+ * five are lost for good, and a node whose disk is damaged must refuse to start. Never: judges what
+ * clients saw. Used by: chaos.ts.
+ */
+import type { Stall } from './checkers/lease-bounds.js';
+import type { StoredEnvironment } from './devices/media.js';
+import type { Plan } from './plan.js';
+import type { SimCluster, SimNode } from './sim-cluster.js';
+import type { World } from './world.js';
+
+/** Nodes that fail together: 2-2-1. */
+const ZONES: readonly (readonly number[])[] = [[1, 2], [3, 4], [5]];
+const RUINED_MAX = 2;
+
+type Undo = () => void;
+
+interface Fault {
+  readonly name: string;
+  readonly weight: number;
+  /** Strikes at `victim`. Returns what takes it back, null when it did not fit. */
+  readonly strike: (faults: Faults, victim: SimNode) => Undo | null;
+}
+
+const FAULTS: readonly Fault[] = [
+  { name: 'crash', weight: 14, strike: (faults, victim) => faults.crash([victim]) },
+  { name: 'crash of several', weight: 8, strike: (faults) => faults.crash(faults.some(0.6)) },
+  { name: 'pause', weight: 12, strike: (faults, victim) => faults.pause(victim) },
+  { name: 'isolation', weight: 10, strike: (faults, victim) => faults.isolate([victim]) },
+  { name: 'bridge', weight: 6, strike: (faults, victim) => faults.bridge(victim) },
+  { name: 'one-way cuts', weight: 8, strike: (faults, victim) => faults.cutOneWay(victim) },
+  {
+    name: 'zone cut off',
+    weight: 5,
+    strike: (faults, victim) => faults.isolate(zoneOf(faults, victim)),
+  },
+  {
+    name: 'zone lost',
+    weight: 5,
+    strike: (faults, victim) => faults.crash(zoneOf(faults, victim)),
+  },
+  { name: 'silent disk', weight: 8, strike: (faults, victim) => faults.hold(victim) },
+  { name: 'slow disk', weight: 5, strike: (faults, victim) => faults.slow(victim) },
+  {
+    name: 'write rejected',
+    weight: 6,
+    strike: (faults, victim) => faults.reject(victim, 'rejects'),
+  },
+  {
+    name: 'write rejected, and there',
+    weight: 6,
+    strike: (faults, victim) => faults.reject(victim, 'rejects but stays'),
+  },
+  { name: 'damaged disk', weight: 4, strike: (faults, victim) => faults.damage(victim) },
+  { name: 'wiped disk', weight: 1, strike: (faults, victim) => faults.wipe(victim) },
+  { name: 'orderly stop', weight: 3, strike: (faults, victim) => faults.shutDown(victim) },
+];
+
+const WEIGHT = FAULTS.reduce((sum, { weight }) => sum + weight, 0);
+
+function zoneOf({ cluster }: Faults, victim: SimNode): SimNode[] {
+  const zone = ZONES.find((ids) => ids.includes(victim.nodeId)) ?? [victim.nodeId];
+  return zone.map((nodeId) => cluster.node(nodeId));
+}
+
+export class Faults {
+  count = 0;
+  readonly counts = new Map<string, number>();
+  readonly stalls: Stall[] = [];
+  readonly problems: string[] = [];
+  private isOn = false;
+
+  constructor(
+    readonly world: World,
+    readonly cluster: SimCluster,
+    private readonly plan: Plan,
+  ) {}
+
+  start(): void {
+    this.isOn = true;
+    const { network, nodes } = this.cluster;
+    network.loss = this.plan.loss;
+    network.duplication = this.plan.duplication;
+    network.damage = this.plan.damage;
+    network.delayUs = this.plan.delayUs;
+    for (const { disk } of nodes) {
+      disk.fsyncUs = this.plan.fsyncUs;
+      disk.silenceUsMax = 1_500_000;
+    }
+    this.next();
+  }
+
+  /** Takes everything back that can be: every node with a sound disk runs and hears all others. */
+  stop(): void {
+    this.isOn = false;
+    const { network, nodes } = this.cluster;
+    network.heal();
+    network.delayUs = [50, 200];
+    for (const node of nodes) {
+      this.cluster.resume(node);
+      node.disk.isHeld = false;
+      node.disk.fsyncUs = [100, 500];
+      node.disk.media.nextFault = 'none';
+      this.restart(node);
+    }
+  }
+
+  /** A node that one of the others says is up again, unless its disk is damaged. */
+  restart(node: SimNode): void {
+    if (node.isDamaged && node.replica === null) return;
+    this.cluster.start(node);
+  }
+
+  crash(victims: readonly SimNode[]): Undo {
+    for (const node of victims) this.cluster.crash(node);
+    return () => {
+      for (const node of victims) this.restart(node);
+    };
+  }
+
+  some(share: number): SimNode[] {
+    return this.cluster.nodes.filter(() => this.world.chance(share));
+  }
+
+  pause(victim: SimNode): Undo {
+    const fromUs = this.world.nowUs;
+    this.cluster.pause(victim);
+    // Known from the start, so that a run that ends meanwhile knows it too.
+    const stall = { nodeId: victim.nodeId, fromUs, untilUs: Number.POSITIVE_INFINITY };
+    this.stalls.push(stall);
+    return () => {
+      this.cluster.resume(victim);
+      stall.untilUs = this.world.nowUs;
+    };
+  }
+
+  isolate(victims: readonly SimNode[]): Undo {
+    for (const inside of victims) {
+      for (const outside of this.cluster.nodes) {
+        if (!victims.includes(outside)) this.cutBoth(inside, outside);
+      }
+    }
+    return () => this.healLinks();
+  }
+
+  /** Two halves that hear each other only through the victim. */
+  bridge(victim: SimNode): Undo {
+    const others = this.cluster.nodes.filter((node) => node !== victim);
+    for (const a of others.slice(0, 2)) for (const b of others.slice(2)) this.cutBoth(a, b);
+    return () => this.healLinks();
+  }
+
+  cutOneWay(victim: SimNode): Undo {
+    const { network, nodes } = this.cluster;
+    for (const { nodeId } of nodes) {
+      if (this.world.chance(0.4)) network.cutLink(victim.nodeId, nodeId);
+      if (this.world.chance(0.2)) network.cutLink(nodeId, victim.nodeId);
+    }
+    return () => this.healLinks();
+  }
+
+  hold(victim: SimNode): Undo {
+    victim.disk.isHeld = true;
+    return () => {
+      victim.disk.isHeld = false;
+      this.restart(victim); // if it ended meanwhile
+    };
+  }
+
+  slow(victim: SimNode): Undo {
+    victim.disk.fsyncUs = [5_000, 60_000];
+    return () => {
+      victim.disk.fsyncUs = this.plan.fsyncUs;
+    };
+  }
+
+  reject(victim: SimNode, how: 'rejects' | 'rejects but stays'): Undo {
+    victim.disk.media.nextFault = how;
+    return () => {
+      victim.disk.media.nextFault = 'none';
+      this.restart(victim);
+    };
+  }
+
+  /** Damage on a disk is found at the start; the node stays out until its disk is as it was. */
+  damage(victim: SimNode): Undo | null {
+    const { cluster, world } = this;
+    if (this.ruined >= RUINED_MAX || victim.isRuined) return null;
+    cluster.crash(victim);
+    const { disk } = victim;
+    const backup = copyOf(disk.media.environments);
+    const what = world.chance(0.5) ? disk.flipBit(world) : disk.damage(world);
+    if (what === '') return () => this.restart(victim);
+    cluster.onNote(`node ${victim.nodeId}: ${what}`);
+    victim.isDamaged = true;
+    disk.media.nextFault = 'none';
+    cluster.start(victim);
+    if (victim.refusal === '') {
+      this.problems.push(`storage: node ${victim.nodeId} started with ${what}`);
+    }
+    const isForGood = world.chance(0.3);
+    return () => {
+      if (isForGood) return;
+      cluster.crash(victim);
+      disk.media.environments.clear();
+      for (const [place, stored] of backup) disk.media.environments.set(place, stored);
+      victim.isDamaged = false;
+      cluster.start(victim);
+    };
+  }
+
+  /** The node comes back with an empty disk and its old id. */
+  wipe(victim: SimNode): Undo | null {
+    if (this.ruined >= RUINED_MAX || victim.isRuined) return null;
+    this.cluster.crash(victim);
+    victim.disk.media.wipe();
+    victim.isWiped = true;
+    return () => this.restart(victim);
+  }
+
+  shutDown(victim: SimNode): Undo {
+    this.cluster.whenAwake(victim, () => victim.replica?.beginShutdown());
+    return () => {
+      this.cluster.crash(victim);
+      this.restart(victim);
+    };
+  }
+
+  private get ruined(): number {
+    return this.cluster.nodes.filter((node) => node.isRuined).length;
+  }
+
+  private next(): void {
+    this.world.after(this.world.between(...this.plan.faultGapUs), () => {
+      if (!this.isOn) return;
+      this.strike();
+      this.next();
+    });
+  }
+
+  private strike(): void {
+    const { world, cluster } = this;
+    const { nodes } = cluster;
+    const serving = cluster.serving();
+    const victim =
+      world.chance(0.5) && serving !== undefined
+        ? serving
+        : (nodes[world.prng.below(nodes.length)] as SimNode);
+    const lastsUs = world.between(20_000, 1_800_000);
+    const fault = this.draw();
+    const undo = fault.strike(this, victim);
+    if (undo === null) return;
+    this.count += 1;
+    this.counts.set(fault.name, (this.counts.get(fault.name) ?? 0) + 1);
+    const whiles = `${Math.round(lastsUs / 1000)} ms`;
+    cluster.onNote(`${fault.name} at node ${victim.nodeId} for ${whiles}`);
+    world.after(lastsUs, () => {
+      if (this.isOn) undo();
+    });
+  }
+
+  private draw(): Fault {
+    let roll = this.world.prng.below(WEIGHT);
+    for (const fault of FAULTS) {
+      roll -= fault.weight;
+      if (roll < 0) return fault;
+    }
+    throw new Error('the weights do not add up');
+  }
+
+  private cutBoth(a: SimNode, b: SimNode): void {
+    this.cluster.network.cutLink(a.nodeId, b.nodeId);
+    this.cluster.network.cutLink(b.nodeId, a.nodeId);
+  }
+
+  private healLinks(): void {
+    this.cluster.network.healLinks();
+  }
+}
+
+function copyOf(stored: ReadonlyMap<string, StoredEnvironment>): Map<string, StoredEnvironment> {
+  const copy = new Map<string, StoredEnvironment>();
+  for (const [place, { values, missingBytes }] of stored) {
+    copy.set(place, { values: new Map(values), missingBytes });
+  }
+  return copy;
+}

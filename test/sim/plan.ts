@@ -1,0 +1,86 @@
+/**
+ * What kind of run a seed is: settings, clocks, network, disks, users.
+ *
+ * Owns: the draw. Each seed mixes its own classes, so that rare combinations come by often enough.
+ * Never: when a fault strikes; faults.ts draws that. Used by: chaos.ts.
+ */
+import { defaultSettings, type Settings } from '../../src/core/locks/settings.js';
+import type { World } from './world.js';
+
+export interface Plan {
+  readonly settings: Settings;
+  /** Clocks outside of the assumed rates: only what needs no clock is asserted. */
+  readonly areClocksWild: boolean;
+  /** Least and greatest rate of a clock. */
+  readonly rates: readonly [number, number];
+  readonly loss: number;
+  readonly duplication: number;
+  readonly damage: number;
+  readonly delayUs: readonly [number, number];
+  readonly clientDelayUs: readonly [number, number];
+  readonly fsyncUs: readonly [number, number];
+  readonly segmentBytesMax: number;
+  readonly workers: number;
+  readonly chaosMs: number;
+  /** µs between two faults, least and most. */
+  readonly faultGapUs: readonly [number, number];
+  /** Least and greatest TTL that users ask for, ms. */
+  readonly ttlMs: readonly [number, number];
+  readonly waitMsMax: number;
+  readonly paceUs: readonly [number, number];
+  /** Share of users with sessions, in tenths. */
+  readonly sessionTenths: number;
+}
+
+const WILD_EVERY = 10;
+
+function pick<T>(world: World, of: readonly T[]): T {
+  return of[world.prng.below(of.length)] as T;
+}
+
+/** Small bounds, so that limits and expiries are met in a short run. */
+function drawSettings(world: World): Settings {
+  return {
+    ...defaultSettings(),
+    leaseTtlMsLeast: 20,
+    leaseTtlMsDefault: 500,
+    sessionTtlMsLeast: 20,
+    idleLocksMax: pick(world, [0, 2, 200_000]),
+    expiriesPerEntryMax: pick(world, [1, 3, 1_000]),
+    endedLeasesMax: pick(world, [16, 64, 1 << 18]),
+    implicitLapseMs: pick(world, [1_000, 3_000, 10_000]),
+    sessionWindow: pick(world, [4, 32, 1_024]),
+    waitersPerLockMax: pick(world, [2, 100_000]),
+    leasesPerPrincipalMax: pick(world, [6, 2_000_000]),
+    sessionsPerPrincipalMax: pick(world, [8, 100_000]),
+    resultRetentionMs: pick(world, [2_000, 60_000, 60_000]),
+    freeResultsMax: pick(world, [400, 1_000_000, 1_000_000]),
+  };
+}
+
+/** Draws the plan of `seed`. */
+export function drawPlan(seed: number, world: World): Plan {
+  const areClocksWild = seed % WILD_EVERY === WILD_EVERY - 1;
+  const isFar = world.chance(0.15);
+  const isSlow = world.chance(0.2);
+  const hasShortTtl = world.chance(0.25);
+  return {
+    settings: drawSettings(world),
+    areClocksWild,
+    rates: areClocksWild ? [0.95, 1.05] : [0.99, 1.01],
+    loss: world.chance(0.5) ? world.prng.nextDouble() * 0.05 : 0,
+    duplication: world.chance(0.5) ? world.prng.nextDouble() * 0.05 : 0,
+    damage: world.chance(0.2) ? world.prng.nextDouble() * 0.01 : 0,
+    delayUs: isFar ? [10_000, 40_000] : [50, world.between(200, 5_000)],
+    clientDelayUs: world.chance(0.7) ? [60, 60] : [60, world.between(200, 30_000)],
+    fsyncUs: isSlow ? [2_000, 20_000] : [100, 500],
+    segmentBytesMax: pick(world, [2_000, 16_000, 64 << 20]),
+    workers: world.between(5, 10),
+    chaosMs: world.between(3_000, 8_000),
+    faultGapUs: [50_000, world.between(300_000, 2_500_000)],
+    ttlMs: hasShortTtl ? [20, 80] : [60, 1_500],
+    waitMsMax: pick(world, [100, 2_000]),
+    paceUs: [2_000, world.between(6_000, 30_000)],
+    sessionTenths: world.prng.below(11),
+  };
+}
