@@ -7,6 +7,7 @@
  */
 import type { Stall } from './checkers/lease-bounds.js';
 import type { StoredEnvironment } from './devices/media.js';
+import type { LedgerEntry } from './ledger.js';
 import type { Plan } from './plan.js';
 import type { SimCluster, SimNode } from './sim-cluster.js';
 import type { World } from './world.js';
@@ -55,6 +56,7 @@ const FAULTS: readonly Fault[] = [
   },
   { name: 'damaged disk', weight: 4, strike: (faults, victim) => faults.damage(victim) },
   { name: 'wiped disk', weight: 1, strike: (faults, victim) => faults.wipe(victim) },
+  { name: 'hunt for leaders', weight: 9, strike: (faults) => faults.hunt() },
   { name: 'orderly stop', weight: 3, strike: (faults, victim) => faults.shutDown(victim) },
 ];
 
@@ -71,6 +73,7 @@ export class Faults {
   readonly stalls: Stall[] = [];
   readonly problems: string[] = [];
   private isOn = false;
+  private huntsOn = 0;
 
   constructor(
     readonly world: World,
@@ -80,7 +83,9 @@ export class Faults {
 
   start(): void {
     this.isOn = true;
-    const { network, nodes } = this.cluster;
+    const { network, nodes, ledger } = this.cluster;
+    network.onVote = (nodeId) => this.onVote(nodeId);
+    ledger.onFirst = (nodeId, entry) => this.onFirst(nodeId, entry);
     network.loss = this.plan.loss;
     network.duplication = this.plan.duplication;
     network.damage = this.plan.damage;
@@ -89,6 +94,7 @@ export class Faults {
       disk.fsyncUs = this.plan.fsyncUs;
       disk.silenceUsMax = 1_500_000;
     }
+    if (this.plan.huntsLeaders) this.hunt();
     this.next();
   }
 
@@ -218,6 +224,86 @@ export class Faults {
     victim.disk.media.wipe();
     victim.isWiped = true;
     return () => this.restart(victim);
+  }
+
+  /**
+   * Whoever wins an election is struck soon after: its entries get as far as a few disks, and stay
+   * there when another leads (Raft, figure 8).
+   */
+  hunt(): Undo {
+    const { world, cluster } = this;
+    let isOver = false;
+    const struck = new Set<number>();
+    const look = (): void => {
+      if (isOver || !this.isOn) return;
+      for (const node of cluster.nodes) {
+        const term = node.ledTerm;
+        if (term === 0 || struck.has(term)) continue;
+        struck.add(term);
+        world.after(world.between(0, world.chance(0.5) ? 3_000 : 30_000), () => {
+          if (!isOver && this.isOn) this.strikeLeader(node, term);
+        });
+      }
+      world.after(500, look);
+    };
+    look();
+    this.huntsOn += 1;
+    return () => {
+      isOver = true;
+      this.huntsOn -= 1;
+      this.healLinks();
+      for (const node of cluster.nodes) this.restart(node);
+    };
+  }
+
+  /** While leaders are hunted: a voter restarts when its vote has left, and may be asked again. */
+  private onVote(nodeId: number): void {
+    const { world, cluster } = this;
+    if (!this.isOn || this.huntsOn === 0 || !world.chance(0.2)) return;
+    const voter = cluster.node(nodeId);
+    const { life } = voter;
+    world.after(world.between(100, 5_000), () => {
+      if (!this.isOn || voter.life !== life || voter.isRuined) return;
+      cluster.crash(voter);
+      world.after(world.between(100, 2_000), () => this.isOn && this.restart(voter));
+    });
+  }
+
+  /**
+   * While leaders are hunted: the first commit of a leader that has entries of earlier terms is its
+   * last act, and whoever else was out of the way comes back (Raft, figure 8 (d) and (e)).
+   */
+  private onFirst(nodeId: number, entry: LedgerEntry): void {
+    const { world, cluster } = this;
+    if (!this.isOn || this.huntsOn === 0) return;
+    const leader = cluster.node(nodeId);
+    if (leader.ledTerm <= entry.term || !world.chance(0.5)) return;
+    // Not from within: the node is applying.
+    world.after(world.between(0, 200), () => {
+      if (!this.isOn) return;
+      cluster.crash(leader);
+      this.healLinks();
+      for (const node of cluster.nodes) if (node !== leader) this.restart(node);
+      world.after(world.between(600_000, 1_500_000), () => this.isOn && this.restart(leader));
+    });
+  }
+
+  private strikeLeader(leader: SimNode, term: number): void {
+    const { world, cluster } = this;
+    if (leader.ledTerm !== term) return;
+    const { network, nodes } = cluster;
+    if (world.chance(0.5)) {
+      cluster.crash(leader);
+      world.after(world.between(20_000, 900_000), () => this.isOn && this.restart(leader));
+      return;
+    }
+    const confidant = nodes[world.prng.below(nodes.length)] as SimNode;
+    for (const node of nodes) {
+      if (node !== confidant) network.cutLink(leader.nodeId, node.nodeId);
+    }
+    world.after(world.between(100_000, 900_000), () => {
+      for (const node of nodes) network.healLink(leader.nodeId, node.nodeId);
+    });
   }
 
   shutDown(victim: SimNode): Undo {

@@ -84,10 +84,21 @@ export class History {
 }
 
 const QUEUED = 1;
+const LIMIT = 21;
+const BAD_REQUEST = 23;
+/** Refusals that an entry decides and does not store: SEMANTICS, Request ids. */
+const NOT_STORED = new Set([16, 18, 19, 22]);
 
-/** The final answer of an operation, undefined when it has none. */
-export function finalAnswer(operation: Operation): Answer | undefined {
-  return operation.answers.find((answer) => answer.code !== QUEUED);
+/** True for an answer that becomes the result of its request id. */
+export function isStored({ code, rest }: Answer): boolean {
+  if (code === QUEUED || NOT_STORED.has(code)) return false;
+  const isBound = code === LIMIT || code === BAD_REQUEST;
+  return !(isBound && /sequence|request|acknowledged|not_after/.test(rest));
+}
+
+/** The result of an operation; without one its first refusal; undefined without either. */
+export function finalAnswer({ answers }: Operation): Answer | undefined {
+  return answers.find(isStored) ?? answers.find(({ code }) => code !== QUEUED);
 }
 
 /** Describes an operation in one line, for reports. */

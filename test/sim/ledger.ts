@@ -123,6 +123,8 @@ export class Ledger {
   /** Position is index - 1. */
   readonly entries: LedgerEntry[] = [];
   readonly problems: string[] = [];
+  /** A node was the first to apply an entry. */
+  onFirst: (nodeId: number, entry: LedgerEntry) => void = () => undefined;
   /** Nodes, as bits, that had entry `index/term` on their disk at some time. */
   private readonly stored = new Map<string, number>();
   private readonly made = new Map<string, { atUs: number; nodeId: number }>();
@@ -234,6 +236,7 @@ export class Ledger {
       digest,
     });
     this.checkStored(nodeId, index, term);
+    this.onFirst(nodeId, this.entries[index - 1] as LedgerEntry);
   }
 
   /** I5, I10: what is applied anywhere is durable on a majority. */

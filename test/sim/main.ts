@@ -10,13 +10,16 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { projectFile } from '../gate/paths.js';
 import { type ChaosResult, runChaos } from './chaos.js';
+import { runPlanted } from './planted/planted.js';
 
 const REPLAYED_EVERY = 50;
 const REPORT_MS = 10_000;
 const TRACE_LINES = 60;
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
+    planted: { type: 'boolean', default: false },
     seeds: { type: 'string', default: '100' },
     seed: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
@@ -98,4 +101,5 @@ function main(): void {
   process.exitCode = totals.failed === 0 ? 0 : 1;
 }
 
-main();
+if (values.planted) process.exitCode = runPlanted(positionals);
+else main();

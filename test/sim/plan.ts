@@ -24,6 +24,8 @@ export interface Plan {
   readonly chaosMs: number;
   /** µs between two faults, least and most. */
   readonly faultGapUs: readonly [number, number];
+  /** Leaders are hunted from the beginning to the end. */
+  readonly huntsLeaders: boolean;
   /** Least and greatest TTL that users ask for, ms. */
   readonly ttlMs: readonly [number, number];
   readonly waitMsMax: number;
@@ -33,6 +35,7 @@ export interface Plan {
 }
 
 const WILD_EVERY = 10;
+const HUNT_EVERY = 8;
 
 function pick<T>(world: World, of: readonly T[]): T {
   return of[world.prng.below(of.length)] as T;
@@ -78,6 +81,7 @@ export function drawPlan(seed: number, world: World): Plan {
     workers: world.between(5, 10),
     chaosMs: world.between(3_000, 8_000),
     faultGapUs: [50_000, world.between(300_000, 2_500_000)],
+    huntsLeaders: seed % HUNT_EVERY === HUNT_EVERY - 2,
     ttlMs: hasShortTtl ? [20, 80] : [60, 1_500],
     waitMsMax: pick(world, [100, 2_000]),
     paceUs: [2_000, world.between(6_000, 30_000)],

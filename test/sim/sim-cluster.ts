@@ -6,6 +6,7 @@
  */
 import type { LockMachine } from '../../src/core/locks/lock-machine.js';
 import { defaultSettings, type Settings } from '../../src/core/locks/settings.js';
+import { Role } from '../../src/core/raft/effects.js';
 import type { Entry, Message } from '../../src/core/raft/message.js';
 import { LogError } from '../../src/io/log/log-error.js';
 import { judgeHello, type Membership } from '../../src/io/peers/membership.js';
@@ -21,6 +22,16 @@ import type { World } from './world.js';
 const US_PER_MS = 1_000;
 const TURN_COST_US = 5;
 const CLUSTER_ID = new Uint8Array(16).fill(7);
+
+/** The private parts of a replica that the simulator listens to. */
+interface ReplicaParts {
+  readonly machine: LockMachine;
+  readonly raft: {
+    readonly role: number;
+    readonly term: number;
+    entryAt(index: number): Entry | undefined;
+  };
+}
 
 /** One node: a disk that stays, and a replica that lives until it crashes. */
 export class SimNode {
@@ -42,7 +53,23 @@ export class SimNode {
   /** Why it did not start, '' when it did. */
   refusal = '';
 
+  private parts: ReplicaParts | null = null;
+
   constructor(readonly nodeId: number) {}
+
+  /** The parts of the replica that it has now. */
+  adopt(replica: Replica): ReplicaParts {
+    this.replica = replica;
+    this.parts = Reflect.get(replica, 'state') as ReplicaParts;
+    return this.parts;
+  }
+
+  /** The term that it leads now, serving already or not; 0 when it leads none. */
+  get ledTerm(): number {
+    const { parts } = this;
+    if (this.replica === null || parts === null) return 0;
+    return parts.raft.role === Role.Leader ? parts.raft.term : 0;
+  }
 
   get isRuined(): boolean {
     return this.isWiped || this.isDamaged;
@@ -53,12 +80,6 @@ export interface SimClusterOptions {
   readonly nodes?: number;
   readonly settings?: Partial<Settings>;
   readonly segmentBytesMax?: number;
-}
-
-/** The private parts of a replica that the simulator listens to. */
-interface ReplicaParts {
-  readonly machine: LockMachine;
-  readonly raft: { entryAt(index: number): Entry | undefined };
 }
 
 export class SimCluster {
@@ -197,7 +218,7 @@ export class SimCluster {
       entropy: { fill16: (target, offset) => this.fillRandom(target, offset) },
       turn: { soon, after: (us) => world.after(us, () => isAlive() && soon()) },
     });
-    node.replica = replica;
+    const parts = node.adopt(replica);
     node.log = log;
     log.events = {
       onDurable: (id) => this.whenAwake(node, () => replica.onDurable(id)),
@@ -210,10 +231,12 @@ export class SimCluster {
       },
       onStored: (from, to) => this.noteStored(node, from, to),
     };
-    const parts = Reflect.get(replica, 'state') as ReplicaParts;
     // What a write that ended badly left behind is seen now.
     this.noteStored(node, logState.firstIndex, logState.lastIndex);
-    this.ledger.attach(node.nodeId, parts.machine, (index) => parts.raft.entryAt(index));
+    this.ledger.attach(node.nodeId, parts.machine, (index) => {
+      // Entries that have left memory are applied as the log has them.
+      return parts.raft.entryAt(index) ?? node.disk.storedEntry(index);
+    });
     this.tick(node, isAlive);
   }
 

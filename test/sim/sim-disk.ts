@@ -6,6 +6,7 @@
  * simulated media. Never: a real file. Used by: sim-cluster.ts. Passes the conformance suite of the
  * log on LMDB.
  */
+import { Entry, type EntryKind } from '../../src/core/raft/message.js';
 import { LogError } from '../../src/io/log/log-error.js';
 import {
   OrderReader,
@@ -28,7 +29,9 @@ const SILENCE_US_MAX = 20_000_000;
 const HELD_POLL_US = 1_000;
 /** Sync points that a group of orders can take before it is surely done. */
 const SYNC_POINTS_MAX = 8;
+/** Offsets in a stored record: term, kind, then the entry's data. */
 const TERM_OFFSET = 8;
+const KIND_OFFSET = 24;
 
 /** What survives a crash. */
 export class SimDisk {
@@ -45,14 +48,28 @@ export class SimDisk {
     return `${this.folder}/log`;
   }
 
-  /** Terms of the entries that are durable now, by index; read past every production rule. */
-  storedTerm(index: number): number {
+  /** The record of `index` as it is durable now; read past every production rule. */
+  private storedRecord(index: number): Uint8Array | undefined {
     for (const [folder, stored] of this.media.environments) {
       if (!folder.startsWith(this.logFolder)) continue;
       const record = stored.values.get(index);
-      if (record !== undefined) return termIn(record);
+      if (record !== undefined) return record;
     }
-    return 0;
+    return undefined;
+  }
+
+  /** Term of the entry that is durable at `index`, 0 when none is. */
+  storedTerm(index: number): number {
+    const record = this.storedRecord(index);
+    return record === undefined ? 0 : termIn(record);
+  }
+
+  /** The entry that is durable at `index`. */
+  storedEntry(index: number): Entry | undefined {
+    const record = this.storedRecord(index);
+    if (record === undefined) return undefined;
+    const kind = record[KIND_OFFSET] as EntryKind;
+    return new Entry(index, termIn(record), kind, record.subarray(KIND_OFFSET + 1));
   }
 
   /** Flips one bit of what is stored. Returns where, '' when nothing is. */

@@ -6,7 +6,7 @@
  * Never: a message's content. Used by: sim-cluster.ts.
  */
 import { crc32 } from 'node:zlib';
-import type { Message } from '../../src/core/raft/message.js';
+import { type Message, MessageKind } from '../../src/core/raft/message.js';
 import { OutBuffer } from '../../src/wire/out-buffer.js';
 import {
   decodeMessage,
@@ -37,6 +37,10 @@ export class SimNetwork {
   refusedFrames = 0;
   refusedStrangers = 0;
   readonly problems: string[] = [];
+  /** A vote of this node leaves. */
+  onVote: (nodeId: number) => void = () => undefined;
+  private readonly votes = new Map<string, number>();
+  private readonly leaders = new Map<number, number>();
   private readonly cut = new Set<number>();
   private readonly out = new OutBuffer();
 
@@ -48,6 +52,10 @@ export class SimNetwork {
   /** Cuts the link one way. */
   cutLink(from: number, to: number): void {
     this.cut.add(from * 64 + to);
+  }
+
+  healLink(from: number, to: number): void {
+    this.cut.delete(from * 64 + to);
   }
 
   /** Every link carries again, as well as the network does. */
@@ -65,6 +73,7 @@ export class SimNetwork {
   send(message: Message): void {
     const { world } = this;
     const { from, to } = message;
+    this.watch(message);
     if (this.isCut(from, to) || (this.loss > 0 && world.chance(this.loss))) return;
     encodeMessage(this.out, message, checksum);
     const frame = this.out.bytes.slice(0, this.out.length);
@@ -74,6 +83,25 @@ export class SimNetwork {
       const isDamaged = this.damage > 0 && world.chance(this.damage);
       const bytes = isDamaged ? flipped(frame, world) : frame;
       world.after(world.between(...this.delayUs), () => this.arrive(message, bytes, isDamaged));
+    }
+  }
+
+  /** Raft §5.2, Election Safety: one vote a node and term, one leader a term. */
+  private watch({ kind, from, to, term, reject }: Message): void {
+    if (kind === MessageKind.VoteReply && !reject) {
+      const key = `${from}/${term}`;
+      const earlier = this.votes.get(key) ?? to;
+      this.votes.set(key, earlier);
+      if (earlier !== to) {
+        this.problems.push(`votes: node ${from} voted for ${earlier} and ${to} in term ${term}`);
+      }
+      this.onVote(from);
+    } else if (kind === MessageKind.Append || kind === MessageKind.Heartbeat) {
+      const earlier = this.leaders.get(term) ?? from;
+      this.leaders.set(term, earlier);
+      if (earlier !== from) {
+        this.problems.push(`leaders: ${earlier} and ${from} lead term ${term}`);
+      }
     }
   }
 

@@ -112,7 +112,7 @@ export class SimWorker {
     else if (roll < 69) this.vanish();
     else if (roll < 70) this.misuse();
     else if (roll < 71 && session.isOpen) this.close();
-    else if (roll < 72) this.transfer();
+    else if (roll < 72 && world.chance(0.08)) this.transfer();
     else if (held.length < 2) this.acquire();
   }
 

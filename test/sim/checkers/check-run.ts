@@ -7,6 +7,7 @@
 import type { Settings } from '../../../src/core/locks/settings.js';
 import type { History } from '../history.js';
 import type { Ledger } from '../ledger.js';
+import { checkAnswers } from './answers.js';
 import { checkDurability } from './durability.js';
 import { checkEventStream } from './event-stream.js';
 import { checkExclusion, checkTokens } from './exclusion.js';
@@ -51,6 +52,7 @@ export function checkRun(run: FinishedRun): Verdict[] {
     checkIdempotency(history, resultRetentionMs),
     checkEventStream(events),
     checkDurability(events, history),
+    checkAnswers(entries, history),
     checkDeadlines(events, history),
     checkLinearizability(history, resultRetentionMs < RETENTION_LONG_MS),
     checkModel(entries, settings),

@@ -5,19 +5,12 @@
  * what belongs to a session may be forgotten.
  * Used by: check-run.ts, the chaos command.
  */
-import type { Answer, History, Operation } from '../history.js';
+import { type Answer, type History, isStored, type Operation } from '../history.js';
 import { Verdict } from './verdict.js';
 
-const QUEUED = 1;
 const FORGOTTEN = 19;
-/** Refusals that are decided by an entry and not stored: another answer may follow. */
-const NOT_STORED = new Set([16, 18, 19, 22]);
 /** Operations whose answers are not stored. */
 const UNNAMED = new Set(['renew', 'session-renew', 'get', 'list', 'lookup', 'check']);
-
-function isLimit({ code, rest }: Answer): boolean {
-  return (code === 21 || code === 23) && /sequence|request|acknowledged|not_after/.test(rest);
-}
 
 /** What must not differ between two answers to one id. */
 function resultOf(answer: Answer): string {
@@ -36,12 +29,9 @@ function checkOperation(verdict: Verdict, operation: Operation, retentionMs: num
   let decidedAt = 0;
   for (const answer of operation.answers) {
     const { code } = answer;
-    if (code === QUEUED || isLimit(answer)) continue;
-    if (NOT_STORED.has(code)) {
-      const mayForget = session !== '' || code !== FORGOTTEN;
-      verdict.demand(mayForget, () => `${id} without a session is forgotten`);
-      continue;
-    }
+    const mayForget = session !== '' || code !== FORGOTTEN;
+    verdict.demand(mayForget, () => `${id} without a session is forgotten`);
+    if (!isStored(answer)) continue;
     const isLoose = kind === 'release' || kind === 'close';
     const said = isLoose ? timelessOf(answer) : resultOf(answer);
     // A free-form id whose retention is over is a new request.

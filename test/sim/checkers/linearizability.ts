@@ -6,7 +6,7 @@
  * not finished within its bound is a failure, since "unknown" proves nothing. Judges histories
  * alone. Used by: check-run.ts, the chaos command, its own tests.
  */
-import { finalAnswer, type History, type Operation } from '../history.js';
+import { finalAnswer, type History, isStored, type Operation } from '../history.js';
 import { Verdict } from './verdict.js';
 
 const OK = 0;
@@ -92,7 +92,7 @@ function stepsOf(
 function isOpen(operation: Operation, mayForget: boolean): boolean {
   if (mayForget) return true;
   const answer = finalAnswer(operation);
-  return answer === undefined || answer.code === 18 || operation.isAbandoned;
+  return answer === undefined || !isStored(answer) || operation.isAbandoned;
 }
 
 function stepOf(kind: StepKind, token: number, operation: Operation, untilUs: number): Step {

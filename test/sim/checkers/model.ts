@@ -5,7 +5,6 @@
  * outcome, completion and event. So a fault of the decoder, of the lock machine or of the order of
  * an entry is seen even where no client was there to see it. Used by: check-run.ts.
  */
-import { Unpackr } from 'msgpackr';
 import type { Settings } from '../../../src/core/locks/settings.js';
 import {
   type ModelCommand,
@@ -15,46 +14,15 @@ import {
 } from '../../model/model-types.js';
 import { NaiveMachine } from '../../model/naive-machine.js';
 import type { LedgerEntry, SeenEvent, SeenOutcome } from '../ledger.js';
+import { hexOf, type LoggedOperation, operationsOf, stampIn, textOf } from './logged-operation.js';
 import { Verdict } from './verdict.js';
 
-const unpackr = new Unpackr({ useRecords: false, int64AsType: 'number' });
 const text = new TextDecoder();
-const HEADER_BYTES = 32;
-const PREFIX_BYTES = 12;
 /** Stands for a session or lease that was never issued. */
 const UNKNOWN = 2 ** 40;
 const KIND = { open: 32, close: 34, acquire: 36, renew: 37, release: 38, cancel: 39 } as const;
 const KEEP_WAITS = 40;
 const OK = 0;
-
-interface LoggedOperation {
-  readonly principal: number;
-  readonly fields: readonly unknown[];
-}
-
-/** The operations of an entry, by the layout that src/wire/entry.ts documents. */
-function operationsOf(data: Uint8Array): LoggedOperation[] {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const operations: LoggedOperation[] = [];
-  let at = HEADER_BYTES;
-  for (let left = view.getUint32(4); left > 0; left -= 1) {
-    const start = at + PREFIX_BYTES;
-    const end = start + view.getUint32(at + 8);
-    const fields = unpackr.unpack(data.subarray(start, end)) as unknown[];
-    operations.push({ principal: view.getUint32(at + 4), fields });
-    at = end;
-  }
-  return operations;
-}
-
-function hexOf(value: unknown): string {
-  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : '';
-}
-
-function textOf(value: unknown): string | undefined {
-  if (typeof value === 'string') return value;
-  return value instanceof Uint8Array ? text.decode(value) : undefined;
-}
 
 function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined;
@@ -207,11 +175,6 @@ function compareEntry(
     return JSON.stringify([kind, revision, name, token, place, cause]);
   });
   return same(entry.events.map(eventOf), events, 'events');
-}
-
-function stampIn(data: Uint8Array): number {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  return view.getUint32(8) * 2 ** 32 + view.getUint32(12);
 }
 
 function learnCompletions(entry: LedgerEntry, reader: Reader): void {
