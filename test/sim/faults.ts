@@ -105,7 +105,7 @@ export class Faults {
     network.heal();
     network.delayUs = [50, 200];
     for (const node of nodes) {
-      this.cluster.resume(node);
+      this.resume(node);
       node.disk.isHeld = false;
       node.disk.fsyncUs = [100, 500];
       node.disk.media.nextFault = 'none';
@@ -134,12 +134,16 @@ export class Faults {
     const fromUs = this.world.nowUs;
     this.cluster.pause(victim);
     // Known from the start, so that a run that ends meanwhile knows it too.
-    const stall = { nodeId: victim.nodeId, fromUs, untilUs: Number.POSITIVE_INFINITY };
-    this.stalls.push(stall);
-    return () => {
-      this.cluster.resume(victim);
-      stall.untilUs = this.world.nowUs;
-    };
+    this.stalls.push({ nodeId: victim.nodeId, fromUs, untilUs: Number.POSITIVE_INFINITY });
+    return () => this.resume(victim);
+  }
+
+  private resume(node: SimNode): void {
+    this.cluster.resume(node);
+    for (const stall of this.stalls) {
+      const isOpen = stall.nodeId === node.nodeId && !Number.isFinite(stall.untilUs);
+      if (isOpen) stall.untilUs = this.world.nowUs;
+    }
   }
 
   isolate(victims: readonly SimNode[]): Undo {

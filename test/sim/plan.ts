@@ -77,7 +77,7 @@ export function drawPlan(seed: number, world: World): Plan {
     delayUs: isFar ? [10_000, 40_000] : [50, world.between(200, 5_000)],
     clientDelayUs: world.chance(0.7) ? [60, 60] : [60, world.between(200, 30_000)],
     fsyncUs: isSlow ? [2_000, 20_000] : [100, 500],
-    segmentBytesMax: pick(world, [2_000, 16_000, 64 << 20]),
+    segmentBytesMax: pick(world, [700, 4_000, 64 << 20]),
     workers: world.between(5, 10),
     chaosMs: world.between(3_000, 8_000),
     faultGapUs: [50_000, world.between(300_000, 2_500_000)],

@@ -44,16 +44,20 @@ export class SimDisk {
   segmentBytesMax = SEGMENT_BYTES_MAX;
   readonly folder = `${this.media.root}/data`;
 
-  get logFolder(): string {
-    return `${this.folder}/log`;
-  }
+  readonly logFolder = `${this.folder}/log`;
+  /** The environment in which a record was found last: the next one is mostly there, too. */
+  private lastFound = '';
 
   /** The record of `index` as it is durable now; read past every production rule. */
   private storedRecord(index: number): Uint8Array | undefined {
-    for (const [folder, stored] of this.media.environments) {
-      if (!folder.startsWith(this.logFolder)) continue;
-      const record = stored.values.get(index);
-      if (record !== undefined) return record;
+    const { logFolder, lastFound, media } = this;
+    const near = media.environments.get(lastFound)?.values.get(index);
+    if (near !== undefined) return near;
+    for (const [folder, stored] of media.environments) {
+      const record = folder.startsWith(logFolder) ? stored.values.get(index) : undefined;
+      if (record === undefined) continue;
+      this.lastFound = folder;
+      return record;
     }
     return undefined;
   }

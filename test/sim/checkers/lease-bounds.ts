@@ -73,7 +73,8 @@ export function checkDeadlines(events: readonly SeenEvent[], history: History): 
 export interface Stall {
   readonly nodeId: number;
   readonly fromUs: number;
-  readonly untilUs: number;
+  /** Infinite while it lasts. */
+  untilUs: number;
 }
 
 /** Cluster time along the log, against the true moments at which its leaders made the entries. */
