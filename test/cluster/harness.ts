@@ -56,6 +56,12 @@ export interface ClusterOptions {
   readonly test?: HarnessTest;
   /** Returns when a leader serves; false: as soon as the processes are started. */
   readonly waitsForLeader?: boolean;
+  /** Address of a node, when it has one of its own (a network namespace); else loopback. */
+  readonly nodeHost?: (nodeId: number) => string;
+  /** Words before the command of a node, such as those that put it into its namespace. */
+  readonly nodePrefix?: (nodeId: number) => readonly string[];
+  /** Called with the folder of each node before its first start: a disk may be mounted there. */
+  readonly prepareFolder?: (nodeId: number, folder: string) => void;
   /** Log level of the nodes, info by default. */
   readonly logLevel?: string;
 }
@@ -314,7 +320,8 @@ export class Cluster {
     this.nodes = Array.from({ length: count }, (_, at) => {
       const folder = path.join(this.folder, `node-${at + 1}`);
       mkdirSync(folder, { recursive: true });
-      const host = '127.0.0.1';
+      this.options.prepareFolder?.(at + 1, folder);
+      const host = this.options.nodeHost?.(at + 1) ?? '127.0.0.1';
       const place: LocalNode = {
         nodeId: at + 1,
         dataFolder: path.join(folder, 'data'),
@@ -340,14 +347,13 @@ export class Cluster {
     words.push(...(this.options.nodeWords?.(nodeId) ?? []));
     const output = openSync(node.outputFile, 'a');
     const script = compiledFile('src/cli/main.ts');
-    const child = spawn(
-      process.execPath,
-      [...NODE_FLAGS, '--enable-source-maps', script, ...words],
-      {
-        stdio: ['pipe', output, output],
-        env: { ...process.env, ...NODE_ENVIRONMENT, ...this.options.nodeEnvironment?.(nodeId) },
-      },
-    );
+    const prefix = this.options.nodePrefix?.(nodeId) ?? [];
+    const start = [process.execPath, ...NODE_FLAGS, '--enable-source-maps', script];
+    const [command = '', ...rest] = [...prefix, ...start, ...words];
+    const child = spawn(command, rest, {
+      stdio: ['pipe', output, output],
+      env: { ...process.env, ...NODE_ENVIRONMENT, ...this.options.nodeEnvironment?.(nodeId) },
+    });
     closeSync(output);
     child.stdin?.on('error', () => undefined);
     child.once('exit', (status, signal) => {

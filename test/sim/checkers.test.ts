@@ -1,0 +1,150 @@
+/**
+ * Each checker finds its fault in a small history written by hand, and nothing in a sound one.
+ */
+import t from 'tap';
+import { checkExclusion, checkTokens } from './checkers/exclusion.js';
+import { checkPlaces, checkQueues } from './checkers/fifo.js';
+import { checkIdempotency } from './checkers/idempotency.js';
+import { checkBeliefs } from './checkers/lease-bounds.js';
+import { checkLinearizability } from './checkers/linearizability.js';
+import { type Answer, History, type Operation } from './history.js';
+import type { SeenEvent } from './ledger.js';
+
+const RETENTION_MS = 60_000;
+
+function answer(atUs: number, fields: Partial<Answer>): Answer {
+  const numbers = { token: 0, revision: 0, deadline: 0, ttlMs: 0, place: 0, cause: 0 };
+  const rest = JSON.stringify(fields);
+  return {
+    atUs,
+    code: 0,
+    clusterTime: 1,
+    isReplay: false,
+    subject: '',
+    ...numbers,
+    rest,
+    ...fields,
+  };
+}
+
+function operation(fields: Partial<Operation>): Operation {
+  const about = { client: 'c', id: '', kind: 'acquire', lock: 'l', session: 's', target: '' };
+  const numbers = { ttlMs: 1_000, waitMs: 0, aboutToken: 0, sentUs: 0 };
+  return { ...about, ...numbers, answers: [], isAbandoned: false, ...fields };
+}
+
+function historyOf(...operations: Operation[]): History {
+  const history = new History();
+  history.operations.push(...operations);
+  // The form in which real runs are recorded.
+  return History.fromLines(history.toLines());
+}
+
+function grant(id: string, sentUs: number, toldUs: number, token: number): Operation {
+  return operation({ id, sentUs, answers: [answer(toldUs, { token, revision: token })] });
+}
+
+function release(id: string, sentUs: number, toldUs: number, token: number): Operation {
+  const answers = [answer(toldUs, { revision: token + 1 })];
+  return operation({ id, kind: 'release', aboutToken: token, sentUs, answers });
+}
+
+function get(sentUs: number, toldUs: number, token: number): Operation {
+  return operation({ kind: 'get', session: '', sentUs, answers: [answer(toldUs, { token })] });
+}
+
+function event(kind: number, revision: number, fields: Partial<SeenEvent> = {}): SeenEvent {
+  const numbers = { token: 0, place: 0, cause: 0, stampMs: revision };
+  return { kind, revision, lock: 'l', ...numbers, ...fields };
+}
+
+t.test('linearizability: a history that one lock could have given', (t) => {
+  const sound = historyOf(
+    grant('a', 0, 10, 1),
+    get(12, 14, 1),
+    release('b', 15, 30, 1),
+    get(16, 29, 0),
+    grant('c', 20, 40, 3),
+    get(25, 50, 3),
+  );
+  t.same(checkLinearizability(sound).problems, []);
+  t.end();
+});
+
+t.test('linearizability: a read that is stale', (t) => {
+  const grants = [grant('a', 0, 10, 1), release('b', 15, 30, 1), grant('c', 35, 40, 3)];
+  t.same(checkLinearizability(historyOf(...grants, get(36, 50, 0))).problems, [], 'in time');
+  const stale = historyOf(...grants, get(41, 50, 1));
+  t.match(checkLinearizability(stale).problems, [/no order/]);
+  t.end();
+});
+
+t.test('linearizability: two holders at once', (t) => {
+  const held = operation({ id: 'c', session: '', ttlMs: 1_000, sentUs: 0 });
+  held.answers.push(answer(10, { token: 1 }));
+  const second = historyOf(held, grant('d', 20, 30, 2));
+  t.match(checkLinearizability(second).problems, [/no order/], 'before the first could expire');
+  const later = historyOf(held, grant('d', 20, 2_000_000, 2));
+  t.same(checkLinearizability(later).problems, []);
+  t.end();
+});
+
+t.test('linearizability: a token that nobody can have got', (t) => {
+  t.match(checkLinearizability(historyOf(get(0, 10, 7))).problems, [/nobody/, /.*/]);
+  const untold = operation({ id: 'x', sentUs: 0, isAbandoned: true });
+  t.same(checkLinearizability(historyOf(untold, get(5, 10, 7))).problems, []);
+  t.end();
+});
+
+t.test('tokens: one for two requests, and one that falls in true time', (t) => {
+  t.match(checkTokens(historyOf(grant('a', 0, 9, 4), grant('b', 1, 9, 4))).problems, [/4 for b/]);
+  const falling = historyOf(grant('a', 0, 9, 4), grant('b', 10, 20, 3));
+  t.match(checkTokens(falling).problems, [/after 4 was told/]);
+  t.same(checkTokens(historyOf(grant('a', 0, 9, 4), grant('b', 8, 20, 3))).problems, []);
+  t.end();
+});
+
+t.test('exclusion: granted twice, ended by another, tokens that fall', (t) => {
+  const first = event(1, 1, { token: 1 });
+  t.match(checkExclusion([first, event(1, 2, { token: 2 })]).problems, [/I1/]);
+  t.match(checkExclusion([first, event(2, 2, { token: 9 })]).problems, [/I4/]);
+  const fallen = [event(1, 5, { token: 5 }), event(1, 4, { token: 4, lock: 'm' })];
+  t.match(checkExclusion(fallen).problems, [/I2/]);
+  t.same(checkExclusion([first, event(2, 2, { token: 1 })]).problems, []);
+  t.end();
+});
+
+t.test('fifo: barging, overtaking, a place that is not there', (t) => {
+  const [one, two] = [event(3, 1, { place: 1 }), event(3, 2, { place: 2 })];
+  t.match(checkQueues([one, event(1, 2, { token: 2 })]).problems, [/barges/]);
+  t.match(checkQueues([one, two, event(1, 3, { token: 3, place: 2 })]).problems, [/before 1/]);
+  t.match(checkQueues([event(4, 3, { place: 2 })]).problems, [/not there/]);
+  t.same(checkQueues([one, two, event(1, 3, { token: 3, place: 1 })]).problems, []);
+  const waited = (id: string, place: number, token: number): Operation => {
+    const answers = [answer(5, { code: 1, place }), answer(9, { token })];
+    return operation({ id, waitMs: 10, answers });
+  };
+  const overtaken = historyOf(waited('a', 1, 8), waited('b', 2, 7));
+  t.match(checkPlaces(overtaken, RETENTION_MS).problems, [/b was granted before a/]);
+  t.end();
+});
+
+t.test('idempotency: another result under the same id', (t) => {
+  const twice = grant('a', 0, 9, 4);
+  twice.answers.push(answer(12, { token: 5 }));
+  t.match(checkIdempotency(historyOf(twice), RETENTION_MS).problems, [/a was 0/]);
+  const same = grant('a', 0, 9, 4);
+  same.answers.push({ ...(same.answers[0] as Answer), atUs: 12, isReplay: true });
+  t.same(checkIdempotency(historyOf(same), RETENTION_MS).problems, []);
+  t.end();
+});
+
+t.test('beliefs: two holders at one moment of true time', (t) => {
+  const history = new History();
+  const belief = { client: 'c', lock: 'l', token: 1, fromUs: 0, untilUs: 100 };
+  history.beliefs.push(belief, { ...belief, token: 2, fromUs: 100, untilUs: 200 });
+  t.same(checkBeliefs(history).problems, []);
+  history.beliefs.push({ ...belief, token: 3, fromUs: 150, untilUs: 300 });
+  t.match(checkBeliefs(history).problems, [/2 was believed/]);
+  t.end();
+});
