@@ -126,7 +126,7 @@ export class ChaosClient {
       belief = this.believe(lock, token, renewed.operation.sentUs, periodMs) ?? belief;
     }
     if (prng.below(12) === 0) return; // forgets it: the lease has to expire
-    await pause(prng.below(Math.max(1, ttlMs / 8)));
+    await pause(prng.below(Math.max(1, Math.floor(ttlMs / 8))));
     if (belief !== null) this.endBeliefs(token, nowUs());
     await this.call(CommandKind.Release, [lease], { lock, aboutToken: token });
   }

@@ -85,8 +85,13 @@ class Site {
     });
   }
 
-  close(): void {
+  /** Before the nodes' folders are removed: a mount point cannot be. */
+  unmount(): void {
     for (const disk of this.disks) disk.unmount();
+  }
+
+  /** After the nodes have ended. */
+  close(): void {
     this.namespaces?.close();
   }
 
@@ -113,6 +118,7 @@ export async function runChaos(plan: ChaosPlan): Promise<number> {
     cluster = await site.start();
     return await underFire(plan, site, cluster);
   } finally {
+    site.unmount();
     await cluster?.close();
     site.close();
   }

@@ -60,7 +60,7 @@ export class RealFaults {
       if (this.isOver) return;
       const [name, strike] = strikes[this.prng.below(strikes.length)] as (typeof strikes)[number];
       const victim = await this.victim();
-      this.say(`${name}, node ${victim}`);
+      this.say(name === 'full disk' ? name : `${name}, node ${victim}`);
       this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
       const undo = await strike(victim);
       await pause(100 + this.prng.below(3_000));

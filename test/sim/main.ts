@@ -9,8 +9,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { projectFile } from '../gate/paths.js';
-import { type ChaosResult, runChaos } from './chaos.js';
+import type { ChaosResult } from './chaos.js';
 import { runPlanted } from './planted/planted.js';
+import { openRunner, type RunSeed } from './run-seed.js';
 
 const REPLAYED_EVERY = 50;
 const REPORT_MS = 10_000;
@@ -36,9 +37,9 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function problemsOf(result: ChaosResult): readonly string[] {
+function problemsOf(result: ChaosResult, runSeed: RunSeed): readonly string[] {
   if (result.seed % REPLAYED_EVERY !== 0) return result.problems;
-  const again = runChaos(result.seed);
+  const again = runSeed(result.seed);
   if (again.digest === result.digest) return result.problems;
   return [...result.problems, `replay: ${result.digest}, then ${again.digest}`];
 }
@@ -76,14 +77,14 @@ function list(counts: ReadonlyMap<string, number>): string {
   return [...counts].map(([name, count]) => `${name} ${count}`).join(', ');
 }
 
-function main(): void {
+function main(runSeed: RunSeed): void {
   const totals = new Totals();
   const startedMs = performance.now();
   let reportedMs = startedMs;
   for (let seed = first; seed < first + seeds; seed += 1) {
-    const result = runChaos(seed);
+    const result = runSeed(seed);
     totals.add(result);
-    const problems = problemsOf(result);
+    const problems = problemsOf(result, runSeed);
     for (const problem of problems) say(`seed ${seed}: ${problem}`);
     if (problems.length > 0) totals.failed += 1;
     if (problems.length > 0 || values.trace) keepTrace(result);
@@ -102,4 +103,4 @@ function main(): void {
 }
 
 if (values.planted) process.exitCode = runPlanted(positionals);
-else main();
+else main(await openRunner());
