@@ -60,6 +60,17 @@ function patched(text: string, { file, find, replace }: Patch): string {
   return pieces.join(replace);
 }
 
+/** The sources that `patches` change, by file, as they are then. Throws when one does not fit. */
+export function changedSources(patches: readonly Patch[]): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const patch of patches) {
+    const { file } = patch;
+    const text = texts.get(file) ?? readFileSync(projectFile(`src/${file}`), 'utf8');
+    texts.set(file, patched(text, patch));
+  }
+  return texts;
+}
+
 /** Builds the image `name` anew. Returns its folder. */
 export function buildImage(name: string, patches: readonly Patch[]): string {
   const folder = projectFile(`dist-test/images/${name}`);
@@ -68,13 +79,7 @@ export function buildImage(name: string, patches: readonly Patch[]): string {
   for (const part of COPIED) {
     cpSync(projectFile(`dist-test/${part}`), path.join(folder, part), { recursive: true });
   }
-  const texts = new Map<string, string>();
-  for (const patch of patches) {
-    const { file } = patch;
-    const text = texts.get(file) ?? readFileSync(projectFile(`src/${file}`), 'utf8');
-    texts.set(file, patched(text, patch));
-  }
-  for (const [file, text] of texts) {
+  for (const [file, text] of changedSources(patches)) {
     writeFileSync(path.join(folder, 'src', file.replace(/\.ts$/, '.js')), transpile(text));
   }
   return folder;

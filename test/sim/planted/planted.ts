@@ -14,7 +14,7 @@ const SEEDS_MAX = 2_000;
 const TIME_MS_MAX = Number(process.env['HOLDFAST_PLANT_MS'] ?? 900_000);
 const WORDS_MAX = 110;
 
-interface Catch {
+export interface Catch {
   readonly seeds: number;
   readonly checker: string;
   readonly said: string;
@@ -26,7 +26,8 @@ function checkerOf(problem: string): string {
   return /^I\d+$/.test(name) ? `ledger ${name}` : name;
 }
 
-function hunt(plant: Plant, name: string): Catch | null {
+/** Plants one bug in the image `name` and runs seeds against it. Null: not caught. */
+export function hunt(plant: Plant, name: string): Catch | null {
   const image = buildImage(name, [...TIGHT_LIMITS, plant]);
   const words = [compiledFile('test/sim/planted/plant-worker.ts'), image, '1', String(SEEDS_MAX)];
   const result = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: TIME_MS_MAX });
