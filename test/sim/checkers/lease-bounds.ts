@@ -16,7 +16,7 @@ const ENDED = 2;
 const EXPIRED = 2;
 const PULSE_MS = 200;
 const TICK_MS = 10;
-/** A batch that is full between two turns has the stamp of the turn before; and stamps are whole. */
+/** A batch that is full between two turns has the stamp of the turn before; stamps are whole. */
 const SLACK_MS = TICK_MS + 2;
 /** What was closed in one turn is handed to the log within this time. */
 const LATE_US = 1_000;

@@ -10,7 +10,7 @@ import { PLANTS, type Plant } from './plants.js';
 const LEAST = 30;
 const HUNTED = [
   'raft: two of five are a majority',
-  'storage: the checksum of term and vote is not looked at',
+  'storage: the checksum of a record is not looked at',
   'locks: the last waiter is granted first',
 ];
 
