@@ -3,7 +3,7 @@
  *
  * Owns: the order sweep → commands within an entry, and which function a command goes to. Pure: the
  * same entries give the same state digest on every node. Never throws for an expected outcome.
- * Called by: replica (apply, reads), tests, later the snapshot worker.
+ * Called by: replica (apply, reads), the snapshot worker, tests.
  */
 import { assert } from '../../collections/assert.js';
 import { StateDigest } from '../../collections/digest.js';
@@ -27,6 +27,7 @@ import {
 import { refuseField } from './requests.js';
 import { applySessionClose, applySessionOpen, applySessionRenew } from './sessions.js';
 import { type SettingName, SettingNumber, type Settings } from './settings.js';
+import { writeSnapshot } from './snapshot-writer.js';
 import { forgetIdleLocks, sweep } from './sweep.js';
 import { SessionState } from './tables/session-table.js';
 import { NONE } from './tables/table.js';
@@ -53,19 +54,17 @@ export interface SessionReading {
 }
 
 export class LockMachine {
-  private readonly state: MachineState;
-
   /**
    * `digestKey`: four u32, the same on every node of the cluster. `hashSeeds`: two u32 that only
    * this node knows; they place records in indexes and are seen in no outcome and no digest.
+   * `state`: one that a snapshot was restored to (snapshot-restorer.ts); empty without it.
    */
   constructor(
     settings: Settings,
     digestKey: Uint32Array,
     hashSeeds: Uint32Array = new Uint32Array(2),
-  ) {
-    this.state = new MachineState({ ...settings }, digestKey, hashSeeds);
-  }
+    private readonly state = new MachineState({ ...settings }, digestKey, hashSeeds),
+  ) {}
 
   /** Events of the entry being applied, in revision order; valid until the next beginEntry. */
   get events(): EventBatch {
@@ -209,6 +208,14 @@ export class LockMachine {
     hash.finish();
     sum.add(hash.h0, hash.h1, hash.h2, hash.h3);
     return sum.toHex();
+  }
+
+  /**
+   * The whole state as rows in chunks of about `chunkBytesMax` bytes, each `emit`'s until it
+   * returns. Runs to its end: not on a thread that serves.
+   */
+  writeSnapshot(chunkBytesMax: number, emit: (chunk: Uint8Array) => void): void {
+    writeSnapshot(this.state, chunkBytesMax, emit);
   }
 
   /** The lock's holder and first `queueMax` waiters, or null when it has no record. */

@@ -128,6 +128,25 @@ export class EndedLeases {
     this.sum = new StateDigest();
   }
 
+  /** How many ends are remembered. */
+  get count(): number {
+    return Math.min(this.written, this.capacity);
+  }
+
+  /** Slot of the remembered end at `position`, 0 for the oldest. */
+  slotAt(position: number): number {
+    return (this.written - this.count + position) % this.capacity;
+  }
+
+  /** One of the four words of the lease id in a slot. */
+  wordOf(slot: number, word: number): number {
+    return this.words[slot * 4 + word] as number;
+  }
+
+  principalOf(slot: number): number {
+    return this.principals[slot] as number;
+  }
+
   addTo(target: StateDigest): void {
     // What was overwritten before it was ever counted needs no hash.
     this.counted = Math.max(this.counted, this.written - this.capacity);
