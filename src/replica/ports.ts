@@ -11,6 +11,11 @@ import type { Entry, Message } from '../core/raft/message.js';
 export interface AppendOrder {
   /** Rises by one with each order; comes back in onDurable. */
   readonly appendId: number;
+  /**
+   * Index of an installed snapshot, 0 for none: everything stored is dropped, and the log goes on
+   * behind it. Carried out before a cut and before the entries.
+   */
+  readonly resetTo: number;
   /** First index to cut before appending, 0 for none. */
   readonly truncateFrom: number;
   /** Consecutive entries; the log borrows their bytes until onDurable(appendId). */
@@ -26,7 +31,7 @@ export interface LogState {
   readonly hardState: HardState;
   /** First index stored, 1 until segments are dropped; lastIndex + 1 when empty. */
   readonly firstIndex: number;
-  /** Last index stored, 0 when empty. */
+  /** Last index stored; when empty that of the snapshot before it, 0 without one. */
   readonly lastIndex: number;
   /** Pairs: an index at which a new term starts, and that term, ascending. */
   readonly termStarts: readonly { readonly index: number; readonly term: number }[];
