@@ -151,6 +151,10 @@ export const SNAPSHOT_CHUNKS_MAX = 16_384;
 export const SNAPSHOT_CHUNK_BYTES = 1 << 20;
 /** Rows of a snapshot that are read between two turns. */
 export const SNAPSHOT_ROWS_AT_ONCE = 2_000;
+/** A node that fetches a snapshot waits this long for one chunk before it gives up for now. */
+export const SNAPSHOT_ANSWER_MS_MAX = 10_000;
+/** A leader makes no snapshot while chunks of the last one are read at least this often. */
+export const SNAPSHOT_LENT_MS = 15_000;
 /** Entries, or bytes of entries, applied since the last snapshot after which the next is made. */
 export const SNAPSHOT_ENTRIES = 100_000;
 export const SNAPSHOT_LOG_BYTES = 256 << 20;
@@ -189,6 +193,10 @@ assertLimit(
   'a chunk has room for the row that closes it',
 );
 assertLimit(SNAPSHOT_CHUNK_BYTES_MAX < PEER_FRAME_BYTES_MAX / 2, 'a chunk fits a peer frame');
+assertLimit(
+  SNAPSHOT_ANSWER_MS_MAX < SNAPSHOT_LENT_MS,
+  'a snapshot is not replaced under a node that still fetches it',
+);
 assertLimit(LOG_TAIL_ENTRIES < SNAPSHOT_ENTRIES, 'a snapshot frees more log than stays');
 assertLimit(HEARTBEAT_TICKS * 4 < ELECTION_TICKS_MIN, 'three heartbeats may be lost');
 assertLimit(ELECTION_TICKS_MIN < ELECTION_TICKS_MAX, 'election time-outs are spread');

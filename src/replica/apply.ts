@@ -68,6 +68,7 @@ function applyEntry(state: ReplicaState, entry: Entry): number {
   machine.endEntry();
   if (callers !== null) state.pending.give(callers);
   state.appliedIndex = entry.index;
+  state.compaction.onApplied(entry.data.length);
   counters.applied_entries += 1;
   counters.applied_operations += position;
   return position;

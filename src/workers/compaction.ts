@@ -4,7 +4,7 @@
  * Owns: the task from paths and an index to a durable draft and its digest. It gets no state: it
  * reads the last snapshot and the sealed log behind it, so that every snapshot is a rehearsal of
  * recovery, and a state that memory alone has corrupted cannot reach the disk. Never: the log's
- * newest segment, the decision whether the draft counts. Run by: pool.ts, through piscina.
+ * newest segment, the decision whether the draft counts. Run by: jobs.ts.
  */
 import path from 'node:path';
 import { LockMachine } from '../core/locks/lock-machine.js';
@@ -55,8 +55,8 @@ function openBase(task: CompactionTask): Base {
   return { machine, term: manifest.term };
 }
 
-/** Piscina calls this. Rejects when the disk does not hold what the log promised. */
-export default function compact(task: CompactionTask): CompactionResult {
+/** Throws when the disk does not hold what the log promised. */
+export function compactLog(task: CompactionTask): CompactionResult {
   const startedMs = performance.now();
   const base = openBase(task);
   const { machine } = base;

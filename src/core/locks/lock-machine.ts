@@ -24,7 +24,7 @@ import {
   lookupSequence,
   readLock,
 } from './readings.js';
-import { refuseField } from './requests.js';
+import { recallResult, refuseField } from './requests.js';
 import { applySessionClose, applySessionOpen, applySessionRenew } from './sessions.js';
 import { type SettingName, SettingNumber, type Settings } from './settings.js';
 import { writeSnapshot } from './snapshot-writer.js';
@@ -211,6 +211,22 @@ export class LockMachine {
   }
 
   /**
+   * Hashes up to `recordsMax` changed records of each kind, so that digest() has little left to do.
+   * True when it has.
+   */
+  settleDigest(recordsMax: number): boolean {
+    const { locks, leases, sessions, waits, results, ended } = this.state;
+    const left =
+      locks.digest.settleMost(recordsMax) +
+      leases.digest.settleMost(recordsMax) +
+      sessions.digest.settleMost(recordsMax) +
+      waits.digest.settleMost(recordsMax) +
+      results.digest.settleMost(recordsMax) +
+      ended.settleMost(recordsMax);
+    return left < recordsMax;
+  }
+
+  /**
    * The whole state as rows in chunks of about `chunkBytesMax` bytes, each `emit`'s until it
    * returns. Runs to its end: not on a thread that serves.
    */
@@ -286,6 +302,17 @@ export class LockMachine {
   lookupFree(principal: number, id: Uint8Array, outcome: Outcome): LookupState {
     outcome.reset();
     return lookupFree(this.state, principal, id, outcome);
+  }
+
+  /** What became of a command whose entry this node skipped: see recallResult. */
+  recall(command: Command, outcome: Outcome): boolean {
+    outcome.reset();
+    return recallResult(this.state, command, outcome);
+  }
+
+  /** True while a wait stands at this place. */
+  hasWait(place: number): boolean {
+    return this.state.waits.findPlace(place) !== NONE;
   }
 
   /** Room left for free-form results: admission subtracts what is in flight (I6). */

@@ -86,6 +86,11 @@ export function readManifest(folder: string): SnapshotManifest | string {
   return typeof manifest === 'string' ? `the manifest ${manifest}` : manifest;
 }
 
+/** The manifest's own bytes, as they go to another node, which checks them. */
+export async function manifestBody(folder: string): Promise<Uint8Array> {
+  return (await fs.promises.readFile(path.join(folder, MANIFEST))).subarray(CRC_BYTES);
+}
+
 /** Null when `bytes` is the chunk that the manifest names, else what is wrong. */
 export function chunkFault(bytes: Uint8Array, chunk: SnapshotChunk): string | null {
   if (bytes.length !== chunk.bytes) return `has ${bytes.length} bytes, wanted ${chunk.bytes}`;

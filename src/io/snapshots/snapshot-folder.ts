@@ -75,6 +75,15 @@ export function removeOlder(dataFolder: string, index: number): void {
   }
 }
 
+/** Deletes what was gathered of other snapshots than that at `index`. */
+export function removeOtherIncoming(dataFolder: string, index: number): void {
+  const parent = path.join(dataFolder, PARENT);
+  const kept = path.basename(incomingPlace(dataFolder, index));
+  for (const name of fs.readdirSync(parent)) {
+    if (name.startsWith('incoming-') && name !== kept) removeSnapshot(path.join(parent, name));
+  }
+}
+
 /**
  * At the start of a node: deletes drafts and half-deleted snapshots, reads every chunk of the
  * newest, and returns the manifest of the newest that is whole, null for none. `note` hears of each
