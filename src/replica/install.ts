@@ -19,7 +19,7 @@ import { decodeLogged } from './replay.js';
 import { replyLostWait, replyNotLeader, replyOutcome, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
 
-/** The leader offers a snapshot of at least `index`. While a job runs it is let pass: it returns. */
+/** The leader offers a snapshot of at least `index`. While a job runs it passes: it comes again. */
 export function onOffer(state: ReplicaState, nodeId: number, index: number): void {
   const { compaction, options } = state;
   const snapshots = options.snapshots ?? null;

@@ -205,7 +205,7 @@ function joinMembers(
   return members.sort((left, right) => left.nodeId - right.nodeId);
 }
 
-/** A node may compact more often than the limits say, or keep less log; never with a larger tail. */
+/** A node may compact more often than the limits say, or keep less log than it compacts. */
 function parseCompaction(words: ServeWords): ServeOptions['compaction'] {
   const { snapshotEntries, logTailEntries } = words;
   const entries =

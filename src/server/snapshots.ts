@@ -4,7 +4,7 @@
  * Owns: which steps make a snapshot count (sealed, made, judged by the replica, renamed, then log
  * and older snapshots dropped) and which make a fetched one count (on disk, built, its digest
  * right, renamed). Never: when, or whether a digest is right; the replica decides. A job that fails
- * before its rename is told and tried again later; after it, the node ends. Made by: server/node.ts.
+ * before its rename is told and tried again later; after it, the node ends. Made by: node.ts.
  */
 import type { Settings } from '../core/locks/settings.js';
 import type { LmdbLog } from '../io/log/log.js';

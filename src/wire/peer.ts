@@ -2,7 +2,8 @@
  * Peer frames: u32 body length, u32 checksum of the body, then a body of fixed layout, big-endian.
  *
  * Owns: peer protocol version 1: hello, its reply, and every raft message. Founding bodies are in
- * founding-talk.ts, those of a snapshot's way in snapshot-talk.ts. Never: sockets, or the checksum's arithmetic; io passes the function in.
+ * founding-talk.ts, those of snapshots in snapshot-talk.ts. Never: sockets, or the checksum's
+ * arithmetic; io passes the function in.
  * A body's first byte is its PeerKind. Used by: io (peer links, peer server), simulator.
  */
 import { Entry, EntryKind, Message, MessageKind } from '../core/raft/message.js';

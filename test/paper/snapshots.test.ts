@@ -1,4 +1,4 @@
-/** Raft §7, thesis §5: a snapshot stands for a prefix of the log, on the leader and on a follower. */
+/** Raft §7, thesis §5: a snapshot stands for a prefix of the log, on leader and follower. */
 
 import fc from 'fast-check';
 import t from 'tap';
@@ -132,7 +132,7 @@ t.test('a node that starts behind a snapshot votes by its index and term (§5.4.
   t.end();
 });
 
-/** A leader of 12 entries whose first 10 are in a snapshot; follower 2 said that it needs the 5th. */
+/** A leader of 12 entries, the first 10 in a snapshot; follower 2 said that it needs the 5th. */
 function leaderWhoOffered() {
   const leader = leaderWith({ log: Array(12).fill(3), term: 3, commitIndex: 12 });
   leader.compact(10);

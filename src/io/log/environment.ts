@@ -4,7 +4,7 @@
  * Owns: the settings under which a commit is durable when it returns (`overlappingSync` off and
  * synchronous transactions), the size check before a file is mapped, and the layout of the folder.
  * Never: promises, a second writer, or a read transaction that outlives the call that opened it.
- * The only file that imports lmdb. Used by: the log thread; workers, which only read sealed segments.
+ * The only file that imports lmdb. Used by: the log thread; workers, to read.
  */
 import fs from 'node:fs';
 import path from 'node:path';

@@ -3,7 +3,7 @@
  *
  * Owns: which snapshot is lent, and when it was last asked for. Reads are asynchronous: a member
  * that fetches costs the event loop no disk time. Never: sockets; never a promise that a snapshot
- * stays: a chunk that is gone is answered as gone. Used by: the peer server, the server's snapshots.
+ * stays: a chunk that is gone is answered as gone. Used by: peer server, server/snapshots.ts.
  */
 import fs from 'node:fs/promises';
 import { SNAPSHOT_LENT_MS } from '../../limits.js';

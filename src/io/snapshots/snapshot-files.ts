@@ -3,7 +3,7 @@
  *
  * Owns: their names and the order in which they become durable: chunks, then the manifest, then the
  * folder; a folder without a sound manifest is no snapshot. Never: which snapshot counts
- * (snapshot-folder.ts), what rows mean. Used by: the snapshot worker, the start of a node, installs.
+ * (snapshot-folder.ts), what rows mean. Used by: the snapshot worker, a starting node, installs.
  */
 import fs from 'node:fs';
 import path from 'node:path';

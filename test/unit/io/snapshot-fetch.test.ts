@@ -1,4 +1,4 @@
-/** A snapshot travels from member to member: whole or not at all, and never twice the same chunk. */
+/** A snapshot travels from member to member: whole or not at all, and no chunk twice. */
 
 import fs from 'node:fs';
 import path from 'node:path';
