@@ -40,6 +40,7 @@ function run(log: LmdbLog, orders: number, bytes: number, inFlight: number): Pro
     const entries = [new Entry(given, 1, EntryKind.Batch, data)];
     log.append({
       appendId: given,
+      resetTo: 0,
       truncateFrom: 0,
       entries,
       hardState: null,

@@ -144,6 +144,23 @@ export const LOG_GROUP_BYTES_MAX = 16 << 20;
 /** Bytes that must stay free on the log's disk; a node that would go below ends. */
 export const LOG_FREE_BYTES_MIN = 64 << 20;
 
+/** Bytes of one chunk of a snapshot, and chunks of one snapshot. */
+export const SNAPSHOT_CHUNK_BYTES_MAX = (1 << 20) + 16 * 1_024;
+export const SNAPSHOT_CHUNKS_MAX = 16_384;
+/** Bytes after which a chunk that is being written is closed, at the end of the row. */
+export const SNAPSHOT_CHUNK_BYTES = 1 << 20;
+/** Rows of a snapshot that are read between two turns. */
+export const SNAPSHOT_ROWS_AT_ONCE = 2_000;
+/** A node that fetches a snapshot waits this long for one chunk before it gives up for now. */
+export const SNAPSHOT_ANSWER_MS_MAX = 10_000;
+/** A leader makes no snapshot while chunks of the last one are read at least this often. */
+export const SNAPSHOT_LENT_MS = 15_000;
+/** Entries, or bytes of entries, applied since the last snapshot after which the next is made. */
+export const SNAPSHOT_ENTRIES = 100_000;
+export const SNAPSHOT_LOG_BYTES = 256 << 20;
+/** Entries before a snapshot that stay in the log for followers that are a little behind. */
+export const LOG_TAIL_ENTRIES = 10_000;
+
 /** Cluster time that one turn may add: a stalled leader expires nobody by waking. */
 export const CLOCK_STEP_MS_MAX = 1_000;
 /** While a record has a deadline, an idle leader appends at least this often. */
@@ -171,6 +188,16 @@ assertLimit(
   'a full batch fits an append message',
 );
 assertLimit(2 * APPEND_BYTES_MAX < PEER_FRAME_BYTES_MAX, 'an append message fits a peer frame');
+assertLimit(
+  SNAPSHOT_CHUNK_BYTES + 8 * METADATA_BYTES_MAX < SNAPSHOT_CHUNK_BYTES_MAX,
+  'a chunk has room for the row that closes it',
+);
+assertLimit(SNAPSHOT_CHUNK_BYTES_MAX < PEER_FRAME_BYTES_MAX / 2, 'a chunk fits a peer frame');
+assertLimit(
+  SNAPSHOT_ANSWER_MS_MAX < SNAPSHOT_LENT_MS,
+  'a snapshot is not replaced under a node that still fetches it',
+);
+assertLimit(LOG_TAIL_ENTRIES < SNAPSHOT_ENTRIES, 'a snapshot frees more log than stays');
 assertLimit(HEARTBEAT_TICKS * 4 < ELECTION_TICKS_MIN, 'three heartbeats may be lost');
 assertLimit(ELECTION_TICKS_MIN < ELECTION_TICKS_MAX, 'election time-outs are spread');
 assertLimit(PULSE_MS < CLOCK_STEP_MS_MAX, 'a pulse never runs into the clock cap');

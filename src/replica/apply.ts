@@ -5,15 +5,14 @@
  * an outcome. An entry of another term at a pending index proves that the pending one can never
  * commit: its callers are told NOT_LEADER, outcome none. Called by: turn, and when a read arrives.
  */
-import { assert } from '../collections/assert.js';
-import { CommandKind, OPERATION_VERSION } from '../core/locks/command.js';
+import { CommandKind } from '../core/locks/command.js';
 import { OutcomeCode } from '../core/locks/outcome.js';
 import type { Entry } from '../core/raft/message.js';
 import { APPEND_BYTES_MAX, APPLY_OPERATIONS_MAX } from '../limits.js';
-import { decodeOperation } from '../wire/operation.js';
 import type { Listener } from './attachments.js';
 import type { Connection } from './connection.js';
 import type { PendingBatch } from './pending.js';
+import { beginEntry, decodeLogged } from './replay.js';
 import { replyCompletion, replyNotLeader, replyOutcome } from './replies.js';
 import { APPLY_READ, type ReplicaState } from './state.js';
 
@@ -57,16 +56,8 @@ export function applyRead(state: ReplicaState, entries: readonly Entry[]): void 
 /** Applies one committed entry. Returns how many operations it had. */
 function applyEntry(state: ReplicaState, entry: Entry): number {
   const { machine, entryReader, counters } = state;
-  assert(entryReader.open(entry.data), 'apply: a committed entry is well formed');
   const callers = takeCallers(state, entry);
-  machine.beginEntry(
-    entry.index,
-    entryReader.stampMs,
-    entryReader.entropy0,
-    entryReader.entropy1,
-    entryReader.entropy2,
-    entryReader.entropy3,
-  );
+  beginEntry(machine, entryReader, entry.index, entry.data);
   let told = tellCompletions(state, 0);
   let position = 0;
   while (entryReader.next()) {
@@ -77,6 +68,7 @@ function applyEntry(state: ReplicaState, entry: Entry): number {
   machine.endEntry();
   if (callers !== null) state.pending.give(callers);
   state.appliedIndex = entry.index;
+  state.compaction.onApplied(entry.data.length);
   counters.applied_entries += 1;
   counters.applied_operations += position;
   return position;
@@ -89,10 +81,7 @@ function applyOperation(
   position: number,
 ): void {
   const { machine, entryReader, command, outcome } = state;
-  const fault = decodeOperation(entry.data, entryReader.start, entryReader.end, command);
-  assert(fault === 0, 'apply: what was admitted decodes alike on every node');
-  assert(entryReader.version <= OPERATION_VERSION, 'I11: this build knows the operation');
-  command.principal = entryReader.principal;
+  decodeLogged(entryReader, entry.data, command);
   machine.apply(command, outcome);
   if (outcome.replay) state.counters.duplicates += 1;
   if (callers === null) return;

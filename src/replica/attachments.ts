@@ -70,6 +70,22 @@ export class Attachments {
     return places;
   }
 
+  /**
+   * The state was replaced: every session has another slot, and is attached anew. Returns the
+   * listeners of the places of which `stands` says false; they are taken out.
+   */
+  replaceState(stands: (place: number) => boolean): readonly Listener[] {
+    this.bySlot.length = 0;
+    this.slotsOf.clear();
+    const lost: Listener[] = [];
+    for (const [place, listeners] of this.byPlace) {
+      if (stands(place)) continue;
+      this.byPlace.delete(place);
+      lost.push(...listeners);
+    }
+    return lost;
+  }
+
   /** Forgets every session that spoke through a connection that has closed. */
   detach(connection: Connection): void {
     for (const slot of this.slotsOf.get(connection) ?? []) {

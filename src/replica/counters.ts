@@ -22,4 +22,11 @@ export class Counters {
   read_rounds = 0;
   reads = 0;
   protocol_faults = 0;
+  snapshots_taken = 0;
+  /** Drafts that did not have the digest of the live state: an alarm. */
+  snapshots_discarded = 0;
+  snapshots_failed = 0;
+  /** Snapshots of another node that this one continued from. */
+  snapshots_installed = 0;
+  snapshot_fetches_failed = 0;
 }

@@ -4,6 +4,7 @@
  * Owns: what each device promises. Never: a device. io/ has the real ones, test/sim the simulated
  * ones; each port has one conformance suite that both pass. Used by: replica, io, server, tests.
  */
+import type { LockMachine } from '../core/locks/lock-machine.js';
 import type { HardState } from '../core/raft/effects.js';
 import type { Entry, Message } from '../core/raft/message.js';
 
@@ -11,6 +12,11 @@ import type { Entry, Message } from '../core/raft/message.js';
 export interface AppendOrder {
   /** Rises by one with each order; comes back in onDurable. */
   readonly appendId: number;
+  /**
+   * Index of an installed snapshot, 0 for none: everything stored is dropped, and the log goes on
+   * behind it. Carried out before a cut and before the entries.
+   */
+  readonly resetTo: number;
   /** First index to cut before appending, 0 for none. */
   readonly truncateFrom: number;
   /** Consecutive entries; the log borrows their bytes until onDurable(appendId). */
@@ -26,7 +32,7 @@ export interface LogState {
   readonly hardState: HardState;
   /** First index stored, 1 until segments are dropped; lastIndex + 1 when empty. */
   readonly firstIndex: number;
-  /** Last index stored, 0 when empty. */
+  /** Last index stored; when empty that of the snapshot before it, 0 without one. */
   readonly lastIndex: number;
   /** Pairs: an index at which a new term starts, and that term, ascending. */
   readonly termStarts: readonly { readonly index: number; readonly term: number }[];
@@ -53,6 +59,51 @@ export interface LogPort {
   /** Reads entries fromIndex … toIndex, stopping early at `bytesMax`; answers with onRead. */
   read(readId: number, fromIndex: number, toIndex: number, bytesMax: number): void;
   close(): Promise<void>;
+}
+
+/** A snapshot that was made from the disk and does not count yet. */
+export interface SnapshotDraft {
+  readonly index: number;
+  readonly digest: string;
+  readonly bytes: number;
+}
+
+/** Another node's snapshot: verified, durable, and the newest of this node. */
+export interface FetchedSnapshot {
+  readonly index: number;
+  readonly term: number;
+  readonly bytes: number;
+  /** The machine at that index, built from the snapshot; the receiver's. */
+  readonly machine: LockMachine;
+}
+
+/** Called by a SnapshotPort on the main thread, never from inside its methods. */
+export interface SnapshotEvents {
+  /** Null: there is no draft; the reason has been told to the operator. */
+  onDraft(draft: SnapshotDraft | null): void;
+  /** The snapshot at `index` counts, and the log begins with `firstIndex`. */
+  onKept(index: number, firstIndex: number): void;
+  /** The draft is gone. */
+  onDiscarded(): void;
+  /** Null: nothing was fetched; the leader offers again. */
+  onFetched(snapshot: FetchedSnapshot | null): void;
+}
+
+/**
+ * Makes, keeps and fetches snapshots: long work on other threads, one job at a time. The caller
+ * waits for a job's event before it asks for the next.
+ */
+export interface SnapshotPort {
+  /** Another node has read chunks of the newest snapshot in the last seconds. */
+  readonly isLent: boolean;
+  /** Makes a draft of the state at `index`, from the snapshot before it and the log: onDraft. */
+  make(index: number): void;
+  /** The draft at `index` is right: it counts from now on, and the log before `logFrom` may go. */
+  keep(index: number, logFrom: number): void;
+  /** The draft at `index` is wrong: its digest is not `digest`. */
+  discard(index: number, digest: string): void;
+  /** Fetches the newest snapshot of a node, of at least `index`: onFetched. */
+  fetch(nodeId: number, index: number): void;
 }
 
 /** Sends to the other replicas. Lossy by contract: raft repeats what matters. */

@@ -9,14 +9,16 @@ import type { StatusReply } from '../wire/query-reply.js';
 import { admitFrame } from './admission.js';
 import { applyRead } from './apply.js';
 import { isDiskBehind } from './batching.js';
+import { onDiscarded, onDraft, onKept } from './compaction.js';
 import type { Connection } from './connection.js';
-import type { LogEvents } from './ports.js';
+import { onFetched } from './install.js';
+import type { FetchedSnapshot, LogEvents, SnapshotDraft, SnapshotEvents } from './ports.js';
 import { APPLY_READ, isServing, type ReplicaOptions, ReplicaState } from './state.js';
 import { readStatus } from './status.js';
 import { onLogDurable, runTurn } from './turn.js';
 import { handOver, onTick } from './upkeep.js';
 
-export class Replica implements LogEvents {
+export class Replica implements LogEvents, SnapshotEvents {
   private readonly state: ReplicaState;
 
   constructor(options: ReplicaOptions) {
@@ -87,6 +89,26 @@ export class Replica implements LogEvents {
     if (purpose === APPLY_READ) applyRead(state, entries);
     else state.raft.onEntriesRead(purpose, entries);
     state.options.turn.soon();
+  }
+
+  onDraft(draft: SnapshotDraft | null): void {
+    onDraft(this.state, draft);
+    this.state.options.turn.soon();
+  }
+
+  onKept(index: number, firstIndex: number): void {
+    onKept(this.state, index, firstIndex);
+    this.state.options.turn.soon();
+  }
+
+  onDiscarded(): void {
+    onDiscarded(this.state);
+    this.state.options.turn.soon();
+  }
+
+  onFetched(snapshot: FetchedSnapshot | null): void {
+    onFetched(this.state, snapshot);
+    this.state.options.turn.soon();
   }
 
   /** The tick timer fired; it need not be punctual. */

@@ -6,6 +6,7 @@
  */
 import type { Outcome } from '../core/locks/outcome.js';
 import { CONNECTION_REQUESTS_MAX } from '../limits.js';
+import { ErrorCode } from '../wire/errors.js';
 import { encodeNotLeader, encodeOutcome, encodeRefusal } from '../wire/reply.js';
 import type { Connection } from './connection.js';
 import { leaderAddress, type ReplicaState } from './state.js';
@@ -87,6 +88,19 @@ export function replyNotLeader(
   markDirty(state, connection);
   state.counters.refusals += 1;
   if (correlation !== 0) onAnswered(state, connection);
+}
+
+/** Tells a queued acquire, which was answered before, that what became of its wait is not known. */
+export function replyLostWait(
+  state: ReplicaState,
+  connection: Connection,
+  correlation: number,
+): void {
+  if (connection.closed) return;
+  encodeRefusal(connection.beginItem(), correlation, ErrorCode.UnknownOutcome, null, -1, []);
+  connection.endItem();
+  markDirty(state, connection);
+  state.counters.refusals += 1;
 }
 
 /** A final reply has been appended to the connection's open frame (beginItem). */

@@ -4,22 +4,34 @@
  * Owns: the fields. Never: a rule; admission, turn, apply, reads and upkeep take this state first.
  * Made by: replica.ts.
  */
+import { assert } from '../collections/assert.js';
 import { Command } from '../core/locks/command.js';
 import { LockMachine } from '../core/locks/lock-machine.js';
 import { Outcome } from '../core/locks/outcome.js';
 import type { Settings } from '../core/locks/settings.js';
+import type { LogPosition } from '../core/raft/log.js';
 import type { Message } from '../core/raft/message.js';
 import { Raft } from '../core/raft/raft.js';
 import { ENTROPY_BYTES, EntryReader, EntryWriter } from '../wire/entry.js';
 import { FrameReader } from '../wire/frame.js';
 import { Attachments } from './attachments.js';
 import { ClusterClock } from './cluster-clock.js';
+import { Compaction, type CompactionPolicy, DEFAULT_POLICY } from './compaction-state.js';
 import type { Connection } from './connection.js';
 import { Counters } from './counters.js';
 import { Pacer } from './pacer.js';
 import { type PendingBatch, PendingBatches } from './pending.js';
 import { PendingReads } from './pending-reads.js';
-import type { ClockPort, EntropyPort, LogPort, LogState, PeerPort, TurnPort } from './ports.js';
+import type {
+  ClockPort,
+  EntropyPort,
+  FetchedSnapshot,
+  LogPort,
+  LogState,
+  PeerPort,
+  SnapshotPort,
+  TurnPort,
+} from './ports.js';
 
 /** A member of the shard, as the membership record knows it. */
 export interface MemberOptions {
@@ -41,6 +53,12 @@ export interface ReplicaOptions {
   readonly seed: number;
   readonly log: LogPort;
   readonly logState: LogState;
+  /** Makes and fetches snapshots; without one the log grows, and nobody can be re-seeded. */
+  readonly snapshots?: SnapshotPort | null;
+  /** When a snapshot is made and what of the log stays; the limits by default. */
+  readonly compaction?: CompactionPolicy;
+  /** The snapshot that this node starts from, null for index 0. */
+  readonly start?: FetchedSnapshot | null;
   readonly peers: PeerPort;
   readonly clock: ClockPort;
   readonly entropy: EntropyPort;
@@ -55,7 +73,9 @@ export interface HeldMessages {
 
 export class ReplicaState {
   readonly raft: Raft;
-  readonly machine: LockMachine;
+  /** The state at `appliedIndex`. Another one after an install: never kept in a local field. */
+  machine: LockMachine;
+  readonly compaction: Compaction;
   readonly counters = new Counters();
   readonly attachments = new Attachments();
   readonly connections = new Set<Connection>();
@@ -105,6 +125,8 @@ export class ReplicaState {
 
   constructor(readonly options: ReplicaOptions) {
     const { logState, members } = options;
+    const start = options.start ?? null;
+    const base = findBase(logState, start);
     const voters = members.filter((member) => member.isLearner !== true);
     const learners = members.filter((member) => member.isLearner === true);
     this.raft = new Raft({
@@ -115,21 +137,39 @@ export class ReplicaState {
       },
       seed: options.seed,
       hardState: logState.hardState,
-      commitIndex: Math.min(logState.commitIndex, logState.lastIndex),
-      baseIndex: 0,
-      baseTerm: 0,
+      commitIndex: Math.max(start?.index ?? 0, Math.min(logState.commitIndex, logState.lastIndex)),
+      baseIndex: base.index,
+      baseTerm: base.term,
       lastIndex: logState.lastIndex,
       termStarts: logState.termStarts,
       tail: logState.tail,
     });
     options.entropy.fill16(this.entropy, 0);
     const seeds = words(this.entropy).subarray(0, 2);
-    this.machine = new LockMachine(options.settings, words(options.clusterId), seeds);
+    this.machine =
+      start?.machine ?? new LockMachine(options.settings, words(options.clusterId), seeds);
+    this.appliedIndex = this.machine.appliedIndex;
+    this.compaction = new Compaction(options.compaction ?? DEFAULT_POLICY);
+    if (start !== null) this.compaction.onSnapshot(start.index, start.bytes);
     this.open = this.pending.take();
     this.writer.open();
     this.nowUs = options.clock.nowUs();
     this.lastTickUs = this.nowUs;
   }
+}
+
+/**
+ * Where raft's log begins: the newest index before what is stored whose term is known. A log that
+ * begins with index 1 begins at 0, 0. One that was cut begins behind its first entry, whose term it
+ * tells, or behind the snapshot itself.
+ */
+function findBase(logState: LogState, start: FetchedSnapshot | null): LogPosition {
+  const { firstIndex, lastIndex, termStarts } = logState;
+  if (firstIndex === 1) return { index: 0, term: 0 };
+  assert(start !== null && firstIndex <= start.index + 1, 'start: no gap behind the snapshot');
+  assert(lastIndex >= start.index, 'start: the log reaches the snapshot');
+  if (firstIndex > start.index) return { index: start.index, term: start.term };
+  return { index: firstIndex, term: (termStarts[0] as LogPosition).term };
 }
 
 /** Reads for apply are told from reads for followers by this in place of a node id. */

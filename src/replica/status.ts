@@ -50,6 +50,8 @@ function readCounters(state: ReplicaState): { [name: string]: number } {
     connections: state.connections.size,
     pending_operations: state.pending.operations + state.open.count,
     pending_reads: state.reads.count,
+    snapshot_index: state.compaction.snapshotIndex,
+    log_base_index: raft.baseIndex,
   };
   if (raft.role === Role.Leader) {
     raft.forEachProgress((nodeId, matchIndex) => {

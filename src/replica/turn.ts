@@ -11,6 +11,8 @@ import { APPEND_BYTES_MAX, LOG_WINDOW_BYTES, LOG_WINDOW_ENTRIES } from '../limit
 import { stampOf } from '../wire/entry.js';
 import { applyCommitted } from './apply.js';
 import { closeWhenDue, refuseOpenBatch } from './batching.js';
+import { compactWhenDue } from './compaction.js';
+import { onOffer } from './install.js';
 import { answerReads, beginReadRound } from './reads.js';
 import { flushConnections, replyNotLeader } from './replies.js';
 import type { HeldMessages, ReplicaState } from './state.js';
@@ -26,6 +28,7 @@ export function runTurn(state: ReplicaState): void {
   carryOutEffects(state);
   noteCommit(state);
   applyCommitted(state);
+  compactWhenDue(state);
   answerReads(state);
   raft.trimWindow(state.appliedIndex, LOG_WINDOW_ENTRIES, LOG_WINDOW_BYTES);
   flushConnections(state);
@@ -49,8 +52,12 @@ function startLeading(state: ReplicaState): void {
   const { raft, clusterClock } = state;
   // The clock of a new leader goes on from its own log, from nothing else (I8).
   const last = raft.entryAt(raft.lastIndex);
-  assert(last !== undefined || raft.lastIndex === 0, 'I8: the last entry is in memory');
-  clusterClock.start(last === undefined ? 0 : stampOf(last.data), state.nowUs);
+  // Without an entry behind it, the snapshot is the end of the log, and its stamp the last one.
+  assert(
+    last !== undefined || raft.lastIndex === state.appliedIndex,
+    'I8: the last entry is in memory',
+  );
+  clusterClock.start(last === undefined ? state.machine.now : stampOf(last.data), state.nowUs);
   state.counters.elections += 1;
 }
 
@@ -91,6 +98,7 @@ function carryOutEffects(state: ReplicaState): void {
     state.logReads.set(state.lastReadId, wish.peer);
     options.log.read(state.lastReadId, wish.fromIndex, wish.toIndex, APPEND_BYTES_MAX);
   }
+  if (effects.snapshotIndex !== 0) onOffer(state, effects.snapshotFrom, effects.snapshotIndex);
   for (let i = 0; i < effects.readStates.length; i += 1) {
     const read = effects.readStates[i] as { context: number; index: number };
     state.reads.confirm(read.context, read.index);
@@ -108,6 +116,7 @@ function handToLog(state: ReplicaState): void {
   counters.appends += 1;
   options.log.append({
     appendId: state.lastAppendId,
+    resetTo: effects.resetTo,
     truncateFrom: effects.truncateFrom,
     entries: effects.entries.slice(),
     hardState: effects.hardState,

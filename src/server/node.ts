@@ -12,17 +12,25 @@ import type { SettingName } from '../core/locks/settings.js';
 import { MonotonicClock } from '../io/clock.js';
 import { SystemEntropy } from '../io/entropy.js';
 import { type OpenedLogPort, openLog } from '../io/log/log.js';
+import { corruptLog } from '../io/log/log-error.js';
 import { PeerLinks } from '../io/peers/peer-links.js';
 import { PeerServer } from '../io/peers/peer-server.js';
+import { SnapshotLender } from '../io/snapshots/lender.js';
+import { restoreNow } from '../io/snapshots/restore.js';
+import { snapshotPlace } from '../io/snapshots/snapshot-folder.js';
 import { TcpServer } from '../io/tcp-server.js';
 import { TurnScheduler } from '../io/turn.js';
 import { TICK_MS } from '../limits.js';
 import type { Logger } from '../observe/logger.js';
+import { DEFAULT_POLICY } from '../replica/compaction-state.js';
+import type { FetchedSnapshot } from '../replica/ports.js';
 import { Replica } from '../replica/replica.js';
 import { encodeFounding, type FoundingRecord } from '../wire/founding.js';
+import { WorkerPool } from '../workers/pool.js';
 import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
 import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
+import { NodeSnapshots } from './snapshots.js';
 
 /** A leader that is told to end gets this long to hand over before its clients are let go. */
 const HAND_OVER_MS_MAX = 2_000;
@@ -69,7 +77,8 @@ export async function startNode(
     const record = await founding.run();
     stop.throwIfAborted();
     warnOfSettings(options, record, logger);
-    const node = new Node(options, opened, record, server, logger);
+    const start = restoreStart(options, opened, logger);
+    const node = new Node(options, opened, record, server, start, logger);
     parts.add(() => node.close());
     await node.open();
     return { clusterId: record.clusterId, close: () => parts.close() };
@@ -88,6 +97,36 @@ function openNodeLog(options: ServeOptions, logger: Logger): Promise<OpenedLogPo
     onFatal: (reason) => logger.fatal({ reason }, 'the log has failed; this node ends'),
     onNote: (text) => logger.info({}, text),
   });
+}
+
+/**
+ * The state that this node starts from: that of its newest snapshot, null for the founding. Throws
+ * LogError when the log does not begin where the snapshot ends.
+ */
+function restoreStart(
+  options: ServeOptions,
+  { snapshot, state }: OpenedLogPort,
+  logger: Logger,
+): FetchedSnapshot | null {
+  const { dataFolder } = options;
+  const index = snapshot?.index ?? 0;
+  if (state.firstIndex > index + 1) {
+    const found = `the log begins at ${state.firstIndex}, the newest whole snapshot is ${index}`;
+    throw corruptLog(dataFolder, found);
+  }
+  if (snapshot === null) return null;
+  const startedMs = performance.now();
+  const machine = restoreNow(snapshotPlace(dataFolder, index), snapshot, drawSeeds());
+  if (typeof machine === 'string') throw corruptLog(dataFolder, `snapshot ${index} ${machine}`);
+  const ms = Math.round(performance.now() - startedMs);
+  logger.info({ index, ms, ...machine.counts }, 'restored a snapshot');
+  const bytes = snapshot.chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
+  return { index, term: snapshot.term, bytes, machine };
+}
+
+/** Two u32 that place records in this life's indexes. */
+function drawSeeds(): Uint32Array {
+  return Uint32Array.of(randomInt(SEED_MAX), randomInt(SEED_MAX));
 }
 
 /** Opens the peer port, on which this node is asked who it is, and prepares its founding. */
@@ -153,6 +192,7 @@ class Node {
   private readonly turn = new TurnScheduler(() => this.replica.turn());
   private readonly links: PeerLinks;
   private readonly clients: TcpServer;
+  private readonly snapshots: NodeSnapshots;
   private ticker: NodeJS.Timeout | null = null;
   private readonly nodeId: number;
 
@@ -160,7 +200,8 @@ class Node {
     options: ServeOptions,
     opened: OpenedLogPort,
     record: FoundingRecord,
-    server: PeerServer,
+    private readonly server: PeerServer,
+    start: FetchedSnapshot | null,
     logger: Logger,
   ) {
     const { nodeId } = options;
@@ -177,6 +218,27 @@ class Node {
       onMessage: (message) => this.replica.onMessage(message),
       onNote: (text) => logger.info({}, text),
     });
+    server.lender = new SnapshotLender(options.dataFolder, start?.index ?? 0);
+    this.snapshots = new NodeSnapshots(
+      {
+        dataFolder: options.dataFolder,
+        clusterId,
+        settings,
+        hashSeeds: drawSeeds(),
+        log: opened.log,
+        pool: new WorkerPool(),
+        lender: server.lender,
+        hello: this.links.hello,
+        addressOf: (peer) => addresses.find((member) => member.nodeId === peer)?.peer ?? null,
+        logger,
+      },
+      {
+        onDraft: (draft) => this.replica.onDraft(draft),
+        onKept: (index, firstIndex) => this.replica.onKept(index, firstIndex),
+        onDiscarded: () => this.replica.onDiscarded(),
+        onFetched: (snapshot) => this.replica.onFetched(snapshot),
+      },
+    );
     this.replica = new Replica({
       shard: 0,
       nodeId,
@@ -190,6 +252,9 @@ class Node {
       seed: randomInt(SEED_MAX),
       log: opened.log,
       logState: opened.state,
+      snapshots: this.snapshots,
+      compaction: { ...DEFAULT_POLICY, ...options.compaction },
+      start,
       peers: this.links,
       clock: new MonotonicClock(),
       entropy: new SystemEntropy(),
@@ -221,6 +286,8 @@ class Node {
     if (this.ticker !== null) clearInterval(this.ticker);
     this.turn.close();
     this.links.close();
+    this.server.lender = null;
+    await this.snapshots.close();
   }
 
   /** Lets another node lead before this one goes, so that clients see no election time-out. */

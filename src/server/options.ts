@@ -15,8 +15,9 @@ import {
 
 export type { SettingName } from '../core/locks/settings.js';
 
-import { MEMBERS_MAX } from '../limits.js';
+import { LOG_TAIL_ENTRIES, MEMBERS_MAX, SNAPSHOT_ENTRIES } from '../limits.js';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from '../observe/logger.js';
+import type { CompactionPolicy } from '../replica/compaction-state.js';
 
 /** A TCP address; `host` without the brackets of an IPv6 address. */
 export interface Endpoint {
@@ -49,6 +50,8 @@ export interface ServeOptions {
   /** Settings that the founding record takes instead of the defaults. */
   readonly settings: Partial<Settings>;
   readonly logLevel: LogLevel;
+  /** When this node makes a snapshot and how much log it keeps; the limits where absent. */
+  readonly compaction: Partial<Pick<CompactionPolicy, 'entries' | 'tailEntries'>>;
   /** True when the end of standard input ends the node (a supervisor holds the other end). */
   readonly untilStdinEnds: boolean;
 }
@@ -65,12 +68,15 @@ export interface ServeWords {
   readonly zone?: string | undefined;
   readonly setting?: readonly string[] | undefined;
   readonly logLevel?: string | undefined;
+  readonly snapshotEntries?: string | undefined;
+  readonly logTailEntries?: string | undefined;
   readonly untilStdinEnds?: boolean | undefined;
 }
 
 /** Node ids are small numbers that people type. */
 export const NODE_ID_MAX = 65_535;
 const PORT_MAX = 65_535;
+const ENTRIES_GREATEST = 1_000_000_000;
 const ZONE_PATTERN = /^[A-Za-z0-9._-]{0,64}$/;
 
 /** A command line that cannot be served; `option` is the one to look at. */
@@ -199,6 +205,24 @@ function joinMembers(
   return members.sort((left, right) => left.nodeId - right.nodeId);
 }
 
+/** A node may compact more often than the limits say, or keep less log than it compacts. */
+function parseCompaction(words: ServeWords): ServeOptions['compaction'] {
+  const { snapshotEntries, logTailEntries } = words;
+  const entries =
+    snapshotEntries === undefined
+      ? SNAPSHOT_ENTRIES
+      : parseWhole('--snapshot-entries', snapshotEntries, 1, ENTRIES_GREATEST);
+  const tailEntries =
+    logTailEntries === undefined
+      ? Math.min(LOG_TAIL_ENTRIES, entries)
+      : parseWhole('--log-tail-entries', logTailEntries, 0, ENTRIES_GREATEST);
+  if (tailEntries > entries) {
+    const text = `give at most --snapshot-entries, ${entries}, not ${tailEntries}`;
+    throw new OptionError('--log-tail-entries', text);
+  }
+  return { entries, tailEntries };
+}
+
 /**
  * What may be a slip in options that can be served: one sentence each. Ports that differ are right
  * where something forwards them, and founding would write the wrong ones down for ever otherwise.
@@ -249,6 +273,7 @@ export function parseServeOptions(words: ServeWords): ServeOptions {
     zone,
     settings: parseSettings('--setting', words.setting ?? []),
     logLevel,
+    compaction: parseCompaction(words),
     untilStdinEnds: words.untilStdinEnds ?? false,
   };
 }

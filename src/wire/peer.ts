@@ -2,7 +2,8 @@
  * Peer frames: u32 body length, u32 checksum of the body, then a body of fixed layout, big-endian.
  *
  * Owns: peer protocol version 1: hello, its reply, and every raft message. Founding bodies are in
- * founding-talk.ts. Never: sockets, or the checksum's arithmetic; io passes the function in.
+ * founding-talk.ts, those of snapshots in snapshot-talk.ts. Never: sockets, or the checksum's
+ * arithmetic; io passes the function in.
  * A body's first byte is its PeerKind. Used by: io (peer links, peer server), simulator.
  */
 import { Entry, EntryKind, Message, MessageKind } from '../core/raft/message.js';
@@ -25,6 +26,12 @@ export const PeerKind = {
   FoundingTell: 5,
   FoundingRecord: 6,
   FoundingStored: 7,
+  /** A hello on a connection that fetches a snapshot and carries no raft message. */
+  FetchHello: 8,
+  SnapshotAsk: 9,
+  SnapshotTell: 10,
+  ChunkAsk: 11,
+  ChunkTell: 12,
 } as const;
 export type PeerKind = (typeof PeerKind)[keyof typeof PeerKind];
 
@@ -86,8 +93,13 @@ export interface PeerHello {
 }
 
 /** Layout: kind, magic u32, version u16, feature level u16, node id u32, cluster id, disk id. */
-export function encodePeerHello(out: OutBuffer, hello: PeerHello, checksum: Checksum): void {
-  const position = beginPeerFrame(out, PeerKind.Hello);
+export function encodePeerHello(
+  out: OutBuffer,
+  hello: PeerHello,
+  checksum: Checksum,
+  kind: PeerKind = PeerKind.Hello,
+): void {
+  const position = beginPeerFrame(out, kind);
   out.reserve(HELLO_BODY_BYTES);
   let at = putU32(out.bytes, out.length, HELLO_MAGIC);
   at = putU32(out.bytes, at, hello.version * 0x1_0000 + hello.featureLevel);
@@ -99,8 +111,13 @@ export function encodePeerHello(out: OutBuffer, hello: PeerHello, checksum: Chec
 }
 
 /** The hello in the body `start` … `end`, or null when it is none. Any version is returned. */
-export function decodePeerHello(bytes: Uint8Array, start: number, end: number): PeerHello | null {
-  if (end - start !== HELLO_BODY_BYTES || bytes[start] !== PeerKind.Hello) return null;
+export function decodePeerHello(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  kind: PeerKind = PeerKind.Hello,
+): PeerHello | null {
+  if (end - start !== HELLO_BODY_BYTES || bytes[start] !== kind) return null;
   if (u32At(bytes, start + 1) !== HELLO_MAGIC) return null;
   const levels = u32At(bytes, start + 5);
   const ids = start + 13;

@@ -35,6 +35,7 @@ export function plain(entries: readonly Entry[]): string[] {
 }
 
 export interface OrderFields {
+  readonly resetTo?: number;
   readonly truncateFrom?: number;
   readonly entries?: readonly Entry[];
   readonly hardState?: HardState;
@@ -66,9 +67,15 @@ export class LogDriver {
   /** Gives an order. Returns its id. */
   give(fields: OrderFields): number {
     this.lastAppendId += 1;
-    const { truncateFrom = 0, entries = [], hardState = null, commitIndex = 0 } = fields;
+    const {
+      resetTo = 0,
+      truncateFrom = 0,
+      entries = [],
+      hardState = null,
+      commitIndex = 0,
+    } = fields;
     const appendId = this.lastAppendId;
-    const order: AppendOrder = { appendId, truncateFrom, entries, hardState, commitIndex };
+    const order: AppendOrder = { appendId, resetTo, truncateFrom, entries, hardState, commitIndex };
     this.isInside = true;
     this.log.append(order);
     this.isInside = false;

@@ -11,6 +11,7 @@ import { LockMachine, type MachineCounts } from '../../src/core/locks/lock-machi
 import { Outcome, OutcomeCode } from '../../src/core/locks/outcome.js';
 import type { LockPage } from '../../src/core/locks/readings.js';
 import type { Settings } from '../../src/core/locks/settings.js';
+import { MachineRestorer } from '../../src/core/locks/snapshot-restorer.js';
 import { fillCommand, type Id } from './command-bytes.js';
 import type {
   ModelCommand,
@@ -58,15 +59,46 @@ class Symbols {
 
 /** One production machine that applies one log. */
 export class ProductionMachine {
-  private readonly machine: LockMachine;
+  private machine: LockMachine;
   private readonly symbols = new Symbols();
   private readonly command = new Command();
   private readonly outcome = new Outcome();
   private sessionsOpened = 0;
   private index = 0;
 
-  constructor(settings: Settings, digestKey: Uint32Array = DIGEST_KEY) {
+  constructor(
+    settings: Settings,
+    private readonly digestKey: Uint32Array = DIGEST_KEY,
+  ) {
     this.machine = new LockMachine(settings, digestKey);
+  }
+
+  /**
+   * Goes on with a machine that was restored from this one's snapshot, with other hash seeds.
+   * Returns the chunks. Throws when the rows are refused or the digest differs.
+   */
+  restart(chunkBytes: number, rowsAtOnce: number): Uint8Array[] {
+    const chunks = this.snapshot(chunkBytes);
+    const restorer = new MachineRestorer(this.digestKey, Uint32Array.of(this.index, chunkBytes));
+    for (const chunk of chunks) {
+      restorer.add(chunk);
+      while (!restorer.step(rowsAtOnce));
+    }
+    const restored = restorer.finish();
+    if (restored === null) throw new Error(`the snapshot is refused: ${restorer.fault}`);
+    const digests = [this.machine.digest(), restored.digest()];
+    if (digests[0] !== digests[1]) throw new Error(`digest ${digests[1]}, wanted ${digests[0]}`);
+    if (JSON.stringify(this.machine.counts) !== JSON.stringify(restored.counts)) {
+      throw new Error(`counts ${JSON.stringify(restored.counts)}`);
+    }
+    this.machine = restored;
+    return chunks;
+  }
+
+  snapshot(chunkBytes: number): Uint8Array[] {
+    const chunks: Uint8Array[] = [];
+    this.machine.writeSnapshot(chunkBytes, (chunk) => chunks.push(chunk.slice()));
+    return chunks;
   }
 
   /** Applies one entry at `stamp` (cluster time, ms, never falling) and says all that it gave. */

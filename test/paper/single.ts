@@ -93,6 +93,7 @@ export interface Taken {
   readonly readsAborted: readonly number[];
   readonly logReads: readonly LogReadWish[];
   readonly snapshotIndex: number;
+  readonly resetTo: number;
   readonly roleChanged: boolean;
   /** 0 when nothing goes to the disk. */
   readonly appendId: number;
@@ -113,6 +114,7 @@ export function take(raft: Raft): Taken {
     readsAborted: effects.readsAborted.slice(),
     logReads: effects.logReads.slice(),
     snapshotIndex: effects.snapshotIndex,
+    resetTo: effects.resetTo,
     roleChanged: effects.roleChanged,
     appendId: hasAppend ? raft.takeAppend() : 0,
   };

@@ -4,6 +4,7 @@
  * Owns: the option names. Never: their checks (server/options.ts) or the node (server/main.ts,
  * loaded only here, since it brings the log and the logger with it). Used by: commands/table.ts.
  */
+import { LOG_TAIL_ENTRIES, SNAPSHOT_ENTRIES } from '../../limits.js';
 import { LOG_LEVELS } from '../../observe/logger.js';
 import { parseServeOptions } from '../../server/options.js';
 import type { CommandInput, CommandSpec, OptionSpec } from '../command.js';
@@ -47,6 +48,20 @@ const OPTIONS: readonly OptionSpec[] = [
     defaultText: 'info',
   },
   {
+    name: 'snapshot-entries',
+    kind: 'text',
+    value: 'N',
+    summary: 'entries of the log after which this node makes a snapshot',
+    defaultText: String(SNAPSHOT_ENTRIES),
+  },
+  {
+    name: 'log-tail-entries',
+    kind: 'text',
+    value: 'N',
+    summary: 'entries before a snapshot that stay in the log, for followers that lag a little',
+    defaultText: String(LOG_TAIL_ENTRIES),
+  },
+  {
     name: 'until-stdin-ends',
     kind: 'flag',
     value: '',
@@ -73,6 +88,8 @@ async function run(input: CommandInput): Promise<number> {
     zone: input.text('zone'),
     setting: input.list('setting'),
     logLevel: input.text('log-level'),
+    snapshotEntries: input.text('snapshot-entries'),
+    logTailEntries: input.text('log-tail-entries'),
     untilStdinEnds: input.flag('until-stdin-ends'),
   });
   const { serve } = await import('../../server/main.js');

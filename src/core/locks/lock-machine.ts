@@ -3,7 +3,7 @@
  *
  * Owns: the order sweep → commands within an entry, and which function a command goes to. Pure: the
  * same entries give the same state digest on every node. Never throws for an expected outcome.
- * Called by: replica (apply, reads), tests, later the snapshot worker.
+ * Called by: replica (apply, reads), the snapshot worker, tests.
  */
 import { assert } from '../../collections/assert.js';
 import { StateDigest } from '../../collections/digest.js';
@@ -24,9 +24,10 @@ import {
   lookupSequence,
   readLock,
 } from './readings.js';
-import { refuseField } from './requests.js';
+import { recallResult, refuseField } from './requests.js';
 import { applySessionClose, applySessionOpen, applySessionRenew } from './sessions.js';
 import { type SettingName, SettingNumber, type Settings } from './settings.js';
+import { writeSnapshot } from './snapshot-writer.js';
 import { forgetIdleLocks, sweep } from './sweep.js';
 import { SessionState } from './tables/session-table.js';
 import { NONE } from './tables/table.js';
@@ -53,19 +54,17 @@ export interface SessionReading {
 }
 
 export class LockMachine {
-  private readonly state: MachineState;
-
   /**
    * `digestKey`: four u32, the same on every node of the cluster. `hashSeeds`: two u32 that only
    * this node knows; they place records in indexes and are seen in no outcome and no digest.
+   * `state`: one that a snapshot was restored to (snapshot-restorer.ts); empty without it.
    */
   constructor(
     settings: Settings,
     digestKey: Uint32Array,
     hashSeeds: Uint32Array = new Uint32Array(2),
-  ) {
-    this.state = new MachineState({ ...settings }, digestKey, hashSeeds);
-  }
+    private readonly state = new MachineState({ ...settings }, digestKey, hashSeeds),
+  ) {}
 
   /** Events of the entry being applied, in revision order; valid until the next beginEntry. */
   get events(): EventBatch {
@@ -211,6 +210,30 @@ export class LockMachine {
     return sum.toHex();
   }
 
+  /**
+   * Hashes up to `recordsMax` changed records of each kind, so that digest() has little left to do.
+   * True when it has.
+   */
+  settleDigest(recordsMax: number): boolean {
+    const { locks, leases, sessions, waits, results, ended } = this.state;
+    const left =
+      locks.digest.settleMost(recordsMax) +
+      leases.digest.settleMost(recordsMax) +
+      sessions.digest.settleMost(recordsMax) +
+      waits.digest.settleMost(recordsMax) +
+      results.digest.settleMost(recordsMax) +
+      ended.settleMost(recordsMax);
+    return left < recordsMax;
+  }
+
+  /**
+   * The whole state as rows in chunks of about `chunkBytesMax` bytes, each `emit`'s until it
+   * returns. Runs to its end: not on a thread that serves.
+   */
+  writeSnapshot(chunkBytesMax: number, emit: (chunk: Uint8Array) => void): void {
+    writeSnapshot(this.state, chunkBytesMax, emit);
+  }
+
   /** The lock's holder and first `queueMax` waiters, or null when it has no record. */
   get(bytes: Uint8Array, offset: number, length: number, queueMax: number): LockReading | null {
     return readLock(this.state, bytes, offset, length, queueMax);
@@ -279,6 +302,17 @@ export class LockMachine {
   lookupFree(principal: number, id: Uint8Array, outcome: Outcome): LookupState {
     outcome.reset();
     return lookupFree(this.state, principal, id, outcome);
+  }
+
+  /** What became of a command whose entry this node skipped: see recallResult. */
+  recall(command: Command, outcome: Outcome): boolean {
+    outcome.reset();
+    return recallResult(this.state, command, outcome);
+  }
+
+  /** True while a wait stands at this place. */
+  hasWait(place: number): boolean {
+    return this.state.waits.findPlace(place) !== NONE;
   }
 
   /** Room left for free-form results: admission subtracts what is in flight (I6). */

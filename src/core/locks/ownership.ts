@@ -91,7 +91,8 @@ export function grant(
   return lease;
 }
 
-function appendToSession(state: MachineState, lease: number, session: number): void {
+/** Puts a lease at the end of its session's list, which is in token order. */
+export function appendToSession(state: MachineState, lease: number, session: number): void {
   const { leases, sessions } = state;
   const last = sessions.lastLease[session] as number;
   leases.previousInSession[lease] = last;
@@ -176,7 +177,7 @@ export function enqueue(
   waitMs: number,
   metadata: number,
 ): number {
-  const { locks, waits, sessions } = state;
+  const { waits } = state;
   const place = state.nextRevision();
   const wait = waits.create(place);
   waits.lock[wait] = lock;
@@ -187,6 +188,18 @@ export function enqueue(
   waits.keptUntil[wait] = state.now + state.settings.implicitLapseMs;
   waits.ttlMs[wait] = ttlMs;
   waits.metadata[wait] = metadata;
+  linkWait(state, wait);
+  waits.deadlines.push(wait, waitDeadline(state, wait), place);
+  state.countsOf(principal).waits += 1;
+  waitEvent(state, wait, EventKind.Queued, place, 0);
+  return wait;
+}
+
+/** Puts a wait, whose place is the greatest, at the end of its lock's queue and session's list. */
+export function linkWait(state: MachineState, wait: number): void {
+  const { locks, waits, sessions } = state;
+  const lock = waits.lock[wait] as number;
+  const session = waits.session[wait] as number;
   const last = locks.lastWait[lock] as number;
   waits.previousInQueue[wait] = last;
   if (last === NONE) locks.firstWait[lock] = wait;
@@ -200,10 +213,6 @@ export function enqueue(
     else waits.nextInSession[lastInSession] = wait;
     sessions.lastWait[session] = wait;
   }
-  waits.deadlines.push(wait, waitDeadline(state, wait), place);
-  state.countsOf(principal).waits += 1;
-  waitEvent(state, wait, EventKind.Queued, place, 0);
-  return wait;
 }
 
 function waitEvent(

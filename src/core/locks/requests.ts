@@ -149,6 +149,36 @@ function answerStored(state: MachineState, slot: number, outcome: Outcome): void
   if (results.state[slot] === ResultState.Pending) outcome.code = OutcomeCode.Queued;
 }
 
+/**
+ * What is stored for a command that was carried out, or not, in an entry that this node never
+ * applied. Changes nothing. False: no result, or that of a request with other parameters; then
+ * `outcome` says nothing. A wait that stands is Queued.
+ */
+export function recallResult(state: MachineState, command: Command, outcome: Outcome): boolean {
+  if (command.requestKind === RequestKind.None) return false;
+  const slot = findStored(state, command);
+  const { results } = state;
+  if (slot === NONE || results.state[slot] === ResultState.Acknowledged) return false;
+  digestParameters(state, command);
+  if (results.digest0[slot] !== state.parameters0) return false;
+  if (results.digest1[slot] !== state.parameters1) return false;
+  results.read(slot, outcome);
+  outcome.kind = command.kind;
+  outcome.replay = true;
+  if (results.state[slot] === ResultState.Pending) outcome.code = OutcomeCode.Queued;
+  return true;
+}
+
+function findStored(state: MachineState, command: Command): number {
+  const { results } = state;
+  if (command.requestKind === RequestKind.Sequence) {
+    const session = sessionOf(state, command);
+    return session === NONE ? NONE : results.findSequence(session, command.sequence);
+  }
+  const { principal, bytes, requestOffset, requestBytes } = command;
+  return results.findFree(principal, bytes, requestOffset, requestBytes);
+}
+
 /** Stores `outcome` as the final result of a request that answerKnown called new. */
 export function storeResult(state: MachineState, command: Command, outcome: Outcome): void {
   if (command.requestKind === RequestKind.None) return;

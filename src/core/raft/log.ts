@@ -27,13 +27,23 @@ export class RaftLog {
   private windowHead = 0;
   private windowBytes = 0;
   private last: number;
+  private base: number;
+  private termOfBase: number;
 
-  constructor(
-    /** Index and term that the log starts behind: 0, 0 or those of a snapshot. */
-    readonly baseIndex: number,
-    readonly baseTerm: number,
-  ) {
+  /** Index and term that the log starts behind: 0, 0, or an index that a snapshot covers. */
+  constructor(baseIndex: number, baseTerm: number) {
+    this.base = baseIndex;
+    this.termOfBase = baseTerm;
     this.last = baseIndex;
+  }
+
+  /** What lies at or before this index is in a snapshot; only the term at the index is known. */
+  get baseIndex(): number {
+    return this.base;
+  }
+
+  get baseTerm(): number {
+    return this.termOfBase;
   }
 
   /** Fills an empty log with what a disk holds: term runs, last index, newest entries. */
@@ -42,7 +52,7 @@ export class RaftLog {
     lastIndex: number,
     tail: readonly Entry[],
   ): void {
-    assert(this.last === this.baseIndex, 'restore: the log is empty');
+    assert(this.last === this.base, 'restore: the log is empty');
     for (let i = 0; i < termStarts.length; i += 1) {
       const start = termStarts[i] as { index: number; term: number };
       assert(start.term >= this.lastTerm, 'restore: terms never fall');
@@ -64,7 +74,7 @@ export class RaftLog {
 
   get lastTerm(): number {
     const runs = this.runTerms.length;
-    return runs === 0 ? this.baseTerm : (this.runTerms[runs - 1] as number);
+    return runs === 0 ? this.termOfBase : (this.runTerms[runs - 1] as number);
   }
 
   /** First index whose entry is in memory; lastIndex + 1 when none is. */
@@ -74,8 +84,8 @@ export class RaftLog {
 
   /** The term at `index`, or 0 when it lies before the base or past the end. */
   termAt(index: number): number {
-    if (index === this.baseIndex) return this.baseTerm;
-    if (index < this.baseIndex || index > this.last) return 0;
+    if (index === this.base) return this.termOfBase;
+    if (index < this.base || index > this.last) return 0;
     let low = 0;
     let high = this.runStarts.length - 1;
     while (low < high) {
@@ -88,7 +98,7 @@ export class RaftLog {
 
   /** Raft §5.3: the entry at `index` has `term` (index 0 with term 0 always matches). */
   isMatch(index: number, term: number): boolean {
-    if (index > this.last || index < this.baseIndex) return false;
+    if (index > this.last || index < this.base) return false;
     return this.termAt(index) === term;
   }
 
@@ -120,7 +130,7 @@ export class RaftLog {
 
   /** Removes `index` and everything after it. */
   truncateFrom(index: number): void {
-    assert(index > this.baseIndex, 'truncate: never behind the base');
+    assert(index > this.base, 'truncate: never behind the base');
     const first = this.windowFirst;
     const keep = Math.max(0, index - first);
     for (let i = this.windowHead + keep; i < this.window.length; i += 1) {
@@ -135,6 +145,38 @@ export class RaftLog {
       this.runTerms.pop();
     }
     this.last = index - 1;
+  }
+
+  /** Forgets that there were entries up to `index`: a snapshot covers them. */
+  compactTo(index: number): void {
+    assert(index <= this.last, 'compact: not past the end of the log');
+    if (index <= this.base) return;
+    this.termOfBase = this.termAt(index);
+    this.base = index;
+    let past = 0;
+    while (past + 1 < this.runStarts.length && (this.runStarts[past + 1] as number) <= index + 1) {
+      past += 1;
+    }
+    this.runStarts.splice(0, past);
+    this.runTerms.splice(0, past);
+    if (index === this.last) {
+      this.runStarts.length = 0;
+      this.runTerms.length = 0;
+    } else {
+      this.runStarts[0] = Math.max(this.runStarts[0] as number, index + 1);
+    }
+  }
+
+  /** Forgets everything: a snapshot at (index, term) stands for it (Raft §7). */
+  resetTo(index: number, term: number): void {
+    this.base = index;
+    this.termOfBase = term;
+    this.last = index;
+    this.runStarts.length = 0;
+    this.runTerms.length = 0;
+    this.window.length = 0;
+    this.windowHead = 0;
+    this.windowBytes = 0;
   }
 
   /**

@@ -42,8 +42,9 @@ export const MessageKind = {
   TimeoutNow: 11,
   /** A follower passes on a wish to transfer leadership to `context`. */
   Transfer: 12,
-  /** The leader offers a snapshot; it travels on a connection of its own (LOG LIFE). */
+  /** The leader offers a snapshot of `index` or later; it travels on a connection of its own. */
   SnapshotOffer: 13,
+  /** The follower has installed one, of `index`. */
   SnapshotReply: 14,
 } as const;
 export type MessageKind = (typeof MessageKind)[keyof typeof MessageKind];

@@ -26,8 +26,8 @@ export class Progress {
   mayResend = false;
   /** Entries were asked from the log thread; nothing is sent until they come. */
   isReading = false;
-  /** Snapshot only: the index of the offered snapshot. */
-  snapshotIndex = 0;
+  /** Snapshot only: the tick of the last offer. */
+  offeredAtTick = 0;
 
   /** In-flight appends: last index and bytes of each, oldest first, in a ring. */
   private readonly lastIndices = new Float64Array(INFLIGHT_APPENDS_MAX);
@@ -50,20 +50,16 @@ export class Progress {
   }
 
   becomeProbe(): void {
-    const next =
-      this.state === ProgressState.Snapshot
-        ? Math.max(this.matchIndex, this.snapshotIndex) + 1
-        : this.matchIndex + 1;
-    this.resetTo(ProgressState.Probe, next);
+    this.resetTo(ProgressState.Probe, this.matchIndex + 1);
   }
 
   becomeReplicate(): void {
     this.resetTo(ProgressState.Replicate, this.matchIndex + 1);
   }
 
-  becomeSnapshot(index: number): void {
+  becomeSnapshot(tick: number): void {
     this.resetTo(ProgressState.Snapshot, this.nextIndex);
-    this.snapshotIndex = index;
+    this.offeredAtTick = tick;
   }
 
   private resetTo(state: ProgressState, nextIndex: number): void {
@@ -71,7 +67,6 @@ export class Progress {
     this.nextIndex = nextIndex;
     this.isProbeSent = false;
     this.isReading = false;
-    this.snapshotIndex = 0;
     this.head = 0;
     this.count = 0;
     this.bytesInFlight = 0;

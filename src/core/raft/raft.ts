@@ -37,11 +37,15 @@ import {
   handleAppend,
   handleAppendReply,
   handleHeartbeat,
+  handleSnapshotOffer,
+  handleSnapshotReply,
+  installSnapshot,
 } from './replication.js';
 import {
   appendAsLeader,
   beatInterval,
   handleEntriesRead,
+  offerAgain,
   sendAppends,
   sendProbe,
 } from './sending.js';
@@ -153,6 +157,29 @@ export class Raft {
   /** Lets memory go of entries up to `upTo` beyond the given bounds. */
   trimWindow(upTo: number, entriesMax: number, bytesMax: number): void {
     this.state.log.trimWindow(Math.min(upTo, this.state.durableIndex), entriesMax, bytesMax);
+  }
+
+  /** Index that the log starts behind: older entries are in a snapshot. */
+  get baseIndex(): number {
+    return this.state.log.baseIndex;
+  }
+
+  /**
+   * The host has a durable snapshot that covers `index`, and may have dropped the entries up to it:
+   * a follower that needs one of them is offered the snapshot. `index`: at most what is applied.
+   */
+  compact(index: number): void {
+    assert(index <= this.state.commitIndex, 'compact: only what is committed');
+    this.state.log.compactTo(index);
+  }
+
+  /**
+   * The host has a durable snapshot of (index, term) from another node. True: it stands for the
+   * whole log from now on, and effects.resetTo says so to the log; the host continues from it.
+   * False: the log holds what it covers.
+   */
+  installSnapshot(index: number, term: number): boolean {
+    return installSnapshot(this.state, index, term);
   }
 
   /** For status: what the leader knows of each other member. */
@@ -287,7 +314,7 @@ export class Raft {
         return;
       case MessageKind.SnapshotOffer:
         followLeader(state, message.from);
-        state.effects.snapshotIndex = message.index;
+        handleSnapshotOffer(state, message);
         return;
       default:
         this.stepOwnTerm(message);
@@ -349,10 +376,7 @@ export class Raft {
     } else if (message.kind === MessageKind.HeartbeatReply) {
       this.stepHeartbeatReply(message);
     } else if (message.kind === MessageKind.SnapshotReply) {
-      const progress = progressOf(state, message.from);
-      if (progress === undefined || progress.state !== ProgressState.Snapshot) return;
-      progress.becomeProbe();
-      sendProbe(state, progress);
+      handleSnapshotReply(state, message);
     }
   }
 
@@ -361,7 +385,9 @@ export class Raft {
     const progress = progressOf(state, message.from);
     if (progress === undefined) return;
     const mayResend = progress.onHeartbeatReply();
-    if (mayResend && progress.matchIndex < state.log.lastIndex) {
+    if (mayResend && progress.state === ProgressState.Snapshot) {
+      offerAgain(state, progress);
+    } else if (mayResend && progress.matchIndex < state.log.lastIndex) {
       if (progress.nextIndex <= state.log.lastIndex) sendAppends(state, progress);
       else sendProbe(state, progress);
     }

@@ -9,7 +9,7 @@ import { assert } from '../../collections/assert.js';
 import { Role } from './effects.js';
 import { majorityValue } from './members.js';
 import { type Entry, type Message, MessageKind } from './message.js';
-import { ProgressState } from './progress.js';
+import { type Progress, ProgressState } from './progress.js';
 import { releaseHeldReads } from './read-index.js';
 import { sendAppends, sendProbe } from './sending.js';
 import { newMessage, progressOf, type RaftState, sendNow, sendWhenDurable } from './state.js';
@@ -83,6 +83,59 @@ function acknowledge(state: RaftState, to: number, index: number): void {
   sendWhenDurable(state, reply);
 }
 
+/**
+ * Follower: the leader has no entries as old as this node needs, but a snapshot (Raft §7). What the
+ * log already holds is not fetched again; else the host fetches it, and calls installSnapshot.
+ */
+export function handleSnapshotOffer(state: RaftState, message: Message): void {
+  if (message.index <= state.commitIndex) {
+    acknowledge(state, message.from, state.commitIndex);
+  } else if (state.log.isMatch(message.index, message.logTerm)) {
+    // The leader's base is committed, and the log matches up to it (Raft §5.3).
+    advanceCommit(state, message.index);
+    acknowledge(state, message.from, message.index);
+  } else {
+    state.effects.snapshotIndex = message.index;
+    state.effects.snapshotFrom = message.from;
+  }
+}
+
+/**
+ * A snapshot at (index, term), which is on this node's disk, stands for the log (Raft §7). False
+ * when the log has it all: nothing was changed but the commit index, and apply goes on by itself.
+ */
+export function installSnapshot(state: RaftState, index: number, term: number): boolean {
+  if (index <= state.commitIndex) return false;
+  if (state.log.isMatch(index, term)) {
+    advanceCommit(state, index);
+    return false;
+  }
+  assert(state.role !== Role.Leader, 'install: a leader has every committed entry (Raft §5.4)');
+  state.log.resetTo(index, term);
+  state.commitIndex = index;
+  state.durableIndex = index;
+  state.handedIndex = index;
+  // Orders on their way wrote entries that are the log's no longer.
+  for (let i = 0; i < state.pendingAppends.length; i += 1) {
+    const pending = state.pendingAppends[i] as { lastIndex: number };
+    pending.lastIndex = Math.min(pending.lastIndex, index);
+  }
+  const { effects } = state;
+  effects.entries.length = 0;
+  effects.truncateFrom = 0;
+  // An acknowledgement that waits for entries which will not be written promises nothing.
+  const kept = effects.messagesWhenDurable.filter(({ kind }) => kind !== MessageKind.AppendReply);
+  effects.messagesWhenDurable.length = 0;
+  effects.messagesWhenDurable.push(...kept);
+  effects.resetTo = index;
+  effects.snapshotIndex = 0;
+  if (state.leaderId === 0) return true;
+  const reply = newMessage(state, MessageKind.SnapshotReply, state.leaderId);
+  reply.index = index;
+  sendWhenDurable(state, reply);
+  return true;
+}
+
 /** Leader: a follower's answer to an append. */
 export function handleAppendReply(state: RaftState, message: Message): void {
   const progress = progressOf(state, message.from);
@@ -96,11 +149,23 @@ export function handleAppendReply(state: RaftState, message: Message): void {
     if (progress.onRefused(message.index, hint)) sendProbe(state, progress);
     return;
   }
-  const index = Math.min(message.index, state.log.lastIndex);
+  handleMatch(state, progress, message.index);
+}
+
+/** Leader: a follower has installed a snapshot, which is as good as the entries it stands for. */
+export function handleSnapshotReply(state: RaftState, message: Message): void {
+  const progress = progressOf(state, message.from);
+  if (progress === undefined) return;
+  progress.isActive = true;
+  handleMatch(state, progress, message.index);
+}
+
+function handleMatch(state: RaftState, progress: Progress, matchIndex: number): void {
+  const index = Math.min(matchIndex, state.log.lastIndex);
   const isNews = progress.onMatched(index);
   const isCaughtUp =
     progress.state === ProgressState.Probe ||
-    (progress.state === ProgressState.Snapshot && index >= progress.snapshotIndex);
+    (progress.state === ProgressState.Snapshot && progress.matchIndex >= state.log.baseIndex);
   if (isCaughtUp) progress.becomeReplicate();
   if (isNews) {
     commitByMajority(state);

@@ -4,7 +4,7 @@
  * Owns: what goes to a follower, and when its window says no. Never: answers; replication.ts,
  * read-index.ts and transfer.ts take those and call back here.
  */
-import { APPEND_BYTES_MAX, APPEND_ENTRIES_MAX } from '../../limits.js';
+import { APPEND_BYTES_MAX, APPEND_ENTRIES_MAX, ELECTION_TICKS_MIN } from '../../limits.js';
 import { Entry, type EntryKind, MessageKind } from './message.js';
 import type { Progress } from './progress.js';
 import { newMessage, progressOf, type RaftState, sendNow } from './state.js';
@@ -97,13 +97,22 @@ export function handleEntriesRead(state: RaftState, peer: number, entries: reado
   sendAppends(state, progress);
 }
 
+/**
+ * Tells the follower to fetch a snapshot from this node, which has one of the log's base at least.
+ * The offer may be lost, and so may the follower's work: it is repeated until it is answered.
+ */
 function offerSnapshot(state: RaftState, progress: Progress): void {
   if (!progress.isActive) return;
   const message = newMessage(state, MessageKind.SnapshotOffer, progress.nodeId);
   message.index = state.log.baseIndex;
   message.logTerm = state.log.baseTerm;
   sendNow(state, message);
-  progress.becomeSnapshot(state.log.baseIndex);
+  progress.becomeSnapshot(state.ticks);
+}
+
+/** Leader: a follower that was offered a snapshot is there and does not have it. */
+export function offerAgain(state: RaftState, progress: Progress): void {
+  if (state.ticks - progress.offeredAtTick >= ELECTION_TICKS_MIN) offerSnapshot(state, progress);
 }
 
 /** Leader: the heartbeat interval has passed. */

@@ -4,11 +4,12 @@
  * Owns: the settings under which a commit is durable when it returns (`overlappingSync` off and
  * synchronous transactions), the size check before a file is mapped, and the layout of the folder.
  * Never: promises, a second writer, or a read transaction that outlives the call that opened it.
- * The only file that imports lmdb. Used by: the log thread and no other.
+ * The only file that imports lmdb. Used by: the log thread; workers, to read.
  */
 import fs from 'node:fs';
 import path from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
+import { syncFolder } from '../sync-folder.js';
 import { setU64 } from './u64.js';
 
 /** Address space of one environment; a file never comes near it (SEGMENT_BYTES_MAX is less). */
@@ -32,16 +33,6 @@ const ROOT_EMPTY = 0xffff_ffff_ffff_ffffn;
 /** The data file of an environment's folder. */
 function dataFile(folder: string): string {
   return path.join(folder, 'data.mdb');
-}
-
-/** Makes the names in `folder` durable: a file is lost with its directory entry otherwise. */
-export function syncFolder(folder: string): void {
-  const handle = fs.openSync(folder, 'r');
-  try {
-    fs.fsyncSync(handle);
-  } finally {
-    fs.closeSync(handle);
-  }
 }
 
 interface Meta {
@@ -106,8 +97,12 @@ export class Environment {
   private readonly key = new Uint8Array(8);
   private readonly keyView = new DataView(this.key.buffer);
 
-  private constructor(readonly folder: string) {
+  private constructor(
+    readonly folder: string,
+    readOnly = false,
+  ) {
     this.database = open<Uint8Array, Uint8Array>(folder, {
+      readOnly,
       encoding: 'binary',
       keyEncoding: 'binary',
       overlappingSync: false,
@@ -122,6 +117,11 @@ export class Environment {
   /** Opens the environment in `folder`, which findDamage has passed. */
   static open(folder: string): Environment {
     return new Environment(folder);
+  }
+
+  /** Opens for reading what another thread may have open, and no longer writes. */
+  static openToRead(folder: string): Environment {
+    return new Environment(folder, true);
   }
 
   /**

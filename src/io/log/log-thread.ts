@@ -10,8 +10,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { LOG_GROUP_BYTES_MAX, LOG_WINDOW_BYTES, LOG_WINDOW_ENTRIES } from '../../limits.js';
-import { syncFolder } from './environment.js';
-import { LogError } from './log-error.js';
+import { syncFolder } from '../sync-folder.js';
+import { corruptLog, LogError } from './log-error.js';
 import { RingReader } from './order-ring.js';
 import {
   type LogReply,
@@ -110,6 +110,7 @@ class LogThread {
     this.groupBytes += order.bytes.length;
     // Term and vote are durable before anything that they allow (Raft §5.2), a cut included.
     if (order.hasHardState) this.state.saveHardState(order.term, order.votedFor);
+    if (order.resetTo !== 0) this.log.reset(order.resetTo);
     if (order.truncateFrom !== 0) this.log.truncate(order.truncateFrom);
     for (let i = 0; i < order.count; i++) {
       this.log.append(order.firstIndex + i, order.nextRecord());
@@ -139,14 +140,15 @@ class LogThread {
       tell({ kind: 'read', readId: request.readId, records }, [records.bytes]);
       return true;
     }
-    if (request.kind === 'drop') this.log.dropBefore(request.before);
-    else if (request.kind === 'founding') this.state.saveFounding(request.record);
-    else {
+    if (request.kind === 'close') {
       this.log.close();
       this.state.close();
       return false;
     }
-    tell({ kind: 'done', callId: request.callId });
+    if (request.kind === 'drop') this.log.dropBefore(request.before);
+    else if (request.kind === 'seal') this.log.seal();
+    else this.state.saveFounding(request.record);
+    tell({ kind: 'done', callId: request.callId, firstIndex: this.log.firstIndex });
     return true;
   }
 }
@@ -192,10 +194,14 @@ function prepareFolders(folder: string): string {
 }
 
 function open(options: ThreadOptions): LogThread {
-  const { folder, nodeId, segmentBytesMax } = options;
+  const { folder, nodeId, segmentBytesMax, snapshot } = options;
   const logFolder = prepareFolders(folder);
-  const state = StateStore.open(folder, nodeId, listSegments(logFolder).length > 0);
-  const verified: VerifiedLog = openSegmentedLog(logFolder, segmentBytesMax, {
+  const hasLog = listSegments(logFolder).length > 0;
+  const state = StateStore.open(folder, nodeId, hasLog || snapshot !== null);
+  // A folder that took part has a segment, if an empty one: without it, votes count for nothing.
+  if (!hasLog && state.current.founding !== null)
+    throw corruptLog(logFolder, 'no segment is there');
+  const verified: VerifiedLog = openSegmentedLog(logFolder, segmentBytesMax, snapshot, {
     onProgress: (index) => tell({ kind: 'progress', index }),
   });
   const { log, termStarts, commitIndex } = verified;

@@ -14,6 +14,8 @@ import {
   SEGMENT_BYTES_MAX,
 } from '../../limits.js';
 import type { AppendOrder, LogEvents, LogPort, LogState } from '../../replica/ports.js';
+import type { SnapshotManifest } from '../../wire/snapshot-manifest.js';
+import { openSnapshots } from '../snapshots/snapshot-folder.js';
 import { FolderLock } from './folder-lock.js';
 import { makeFolders } from './folders.js';
 import { LogError, LogErrorCode } from './log-error.js';
@@ -57,6 +59,8 @@ export interface OpenedLogPort {
   readonly log: LmdbLog;
   readonly state: LogState;
   readonly identity: NodeIdentity;
+  /** The newest whole snapshot in the folder, null for none. */
+  readonly snapshot: SnapshotManifest | null;
 }
 
 const NO_EVENTS: LogEvents = {
@@ -72,7 +76,7 @@ export class LmdbLog implements LogPort {
   private askedAppendId = -1;
   private durableAppendId = -1;
   private callId = 0;
-  private readonly calls = new Map<number, () => void>();
+  private readonly calls = new Map<number, (firstIndex: number) => void>();
   private onClosed: (() => void) | null = null;
   private isEnding = false;
 
@@ -125,14 +129,25 @@ export class LmdbLog implements LogPort {
     this.ask({ kind: 'read', readId, from: fromIndex, to: toIndex, bytesMax });
   }
 
-  /** Unlinks the segments that hold only entries before `index`; resolves when they are gone. */
-  dropBefore(index: number): Promise<void> {
+  /**
+   * Unlinks the segments that hold only entries before `index`; resolves, when they are gone, with
+   * the first index that is left.
+   */
+  dropBefore(index: number): Promise<number> {
     return this.call((callId) => ({ kind: 'drop', callId, before: index }));
   }
 
+  /**
+   * Resolves when everything ordered so far is durable and lies in segments that are written no
+   * more: another thread may read them.
+   */
+  async seal(): Promise<void> {
+    await this.call((callId) => ({ kind: 'seal', callId }));
+  }
+
   /** Stores the founding record beside term and vote; resolves when it is durable. */
-  storeFounding(record: Uint8Array): Promise<void> {
-    return this.call((callId) => ({ kind: 'founding', callId, record }));
+  async storeFounding(record: Uint8Array): Promise<void> {
+    await this.call((callId) => ({ kind: 'founding', callId, record }));
   }
 
   /** Free space on the log's disk in MiB, as of the last few commits. */
@@ -156,7 +171,8 @@ export class LmdbLog implements LogPort {
     this.ring.putPortFrame();
   }
 
-  private call(make: (callId: number) => Exclude<LogRequest, ArrayBuffer>): Promise<void> {
+  /** Resolves with the first index stored, once the thread has done what was asked. */
+  private call(make: (callId: number) => Exclude<LogRequest, ArrayBuffer>): Promise<number> {
     this.callId += 1;
     const { callId } = this;
     return new Promise((resolve) => {
@@ -177,7 +193,7 @@ export class LmdbLog implements LogPort {
       this.events.onRead(reply.readId, unpackEntries(reply.records));
     } else if (reply.kind === 'done') {
       this.watchdog.onAnswered(1);
-      this.calls.get(reply.callId)?.();
+      this.calls.get(reply.callId)?.(reply.firstIndex);
       this.calls.delete(reply.callId);
     } else if (reply.kind === 'failed') {
       this.end(reply.text);
@@ -251,7 +267,9 @@ export async function openLog(options: LogOptions): Promise<OpenedLogPort> {
   const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
   const { folder, nodeId } = options;
   const ring = makeRing();
-  const threadOptions: ThreadOptions = { folder, nodeId, segmentBytesMax, ring };
+  const snapshot = openSnapshots(folder, (text) => options.onNote?.(text));
+  const base = snapshot && { index: snapshot.index, term: snapshot.term };
+  const threadOptions: ThreadOptions = { folder, nodeId, segmentBytesMax, snapshot: base, ring };
   const worker = new Worker(new URL('./log-thread.js', import.meta.url), {
     workerData: threadOptions,
     // The tail of the log and a read answer are all that lives on the thread's heap.
@@ -261,7 +279,7 @@ export async function openLog(options: LogOptions): Promise<OpenedLogPort> {
     const opened = await awaitOpened(worker, options);
     const log = new LmdbLog(worker, new RingWriter(ring), lock, options, opened.freeMib);
     const { diskId, founding } = opened;
-    return { log, state: stateOf(opened), identity: { nodeId, diskId, founding } };
+    return { log, state: stateOf(opened), identity: { nodeId, diskId, founding }, snapshot };
   } catch (error) {
     await worker.terminate();
     await lock.release();

@@ -10,17 +10,18 @@ import { Entry } from '../../core/raft/message.js';
 import type { AppendOrder } from '../../replica/ports.js';
 import { RECORD_HEADER_BYTES, viewOf, writeHeader } from './record.js';
 import { getU64, setU64 } from './u64.js';
-import type { TermStart } from './verify.js';
+import type { LogBase, TermStart } from './verify.js';
 
 /** Offsets in an order; after ORDER_BYTES come u32 length and record, once for each entry. */
 const APPEND_ID = 0;
 const TRUNCATE_FROM = 8;
-const HAS_HARD_STATE = 16;
-const TERM = 17;
-const VOTED_FOR = 25;
-const FIRST_INDEX = 29;
-const COUNT = 37;
-const ORDER_BYTES = 41;
+const RESET_TO = 16;
+const HAS_HARD_STATE = 24;
+const TERM = 25;
+const VOTED_FOR = 33;
+const FIRST_INDEX = 37;
+const COUNT = 45;
+const ORDER_BYTES = 49;
 const LENGTH_BYTES = 4;
 
 /** Main thread to log thread; an order that does not fit the ring goes as its bare buffer. */
@@ -34,6 +35,7 @@ export type LogRequest =
       readonly bytesMax: number;
     }
   | { readonly kind: 'drop'; readonly callId: number; readonly before: number }
+  | { readonly kind: 'seal'; readonly callId: number }
   | { readonly kind: 'founding'; readonly callId: number; readonly record: Uint8Array }
   | { readonly kind: 'close' };
 
@@ -53,7 +55,7 @@ export type LogReply =
   | { readonly kind: 'refused'; readonly code: string; readonly text: string }
   | { readonly kind: 'failed'; readonly text: string }
   | { readonly kind: 'read'; readonly readId: number; readonly records: PackedRecords }
-  | { readonly kind: 'done'; readonly callId: number };
+  | { readonly kind: 'done'; readonly callId: number; readonly firstIndex: number };
 
 /** What the log thread found when it opened the folder. */
 export interface OpenedLog {
@@ -74,6 +76,8 @@ export interface ThreadOptions {
   readonly folder: string;
   readonly nodeId: number;
   readonly segmentBytesMax: number;
+  /** The newest whole snapshot in the folder, null for none: the log goes on from there. */
+  readonly snapshot: LogBase | null;
   /** Memory of the ring on which orders come (order-ring.ts). */
   readonly ring: SharedArrayBuffer;
 }
@@ -98,6 +102,7 @@ export function writeOrder(
   const { entries, hardState } = order;
   setU64(view, start + APPEND_ID, order.appendId);
   setU64(view, start + TRUNCATE_FROM, order.truncateFrom);
+  setU64(view, start + RESET_TO, order.resetTo);
   view.setUint8(start + HAS_HARD_STATE, hardState === null ? 0 : 1);
   setU64(view, start + TERM, hardState === null ? 0 : hardState.term);
   view.setUint32(start + VOTED_FOR, hardState === null ? 0 : hardState.votedFor);
@@ -118,6 +123,7 @@ export function writeOrder(
 export class OrderReader {
   readonly appendId: number;
   readonly truncateFrom: number;
+  readonly resetTo: number;
   readonly hasHardState: boolean;
   readonly term: number;
   readonly votedFor: number;
@@ -132,6 +138,7 @@ export class OrderReader {
     this.view = view;
     this.appendId = getU64(view, APPEND_ID);
     this.truncateFrom = getU64(view, TRUNCATE_FROM);
+    this.resetTo = getU64(view, RESET_TO);
     this.hasHardState = view.getUint8(HAS_HARD_STATE) === 1;
     this.term = getU64(view, TERM);
     this.votedFor = view.getUint32(VOTED_FOR);

@@ -112,6 +112,29 @@ export class SegmentedLog {
     this.lastCrc = from > this.firstIndex ? this.crcOf(from - 1) : CHAIN_START;
   }
 
+  /**
+   * Drops everything: a snapshot at `base` stands for it, and the next record is that of base + 1.
+   * Newest first, and never without a segment. A crash on the way leaves records of before `base`
+   * with a gap behind them, or none that reaches it: opening finishes the work.
+   */
+  reset(base: number): void {
+    this.commit();
+    this.closeReader();
+    while (this.segments.length > 1) this.removeNewest();
+    const oldest = this.newest;
+    if (oldest.last >= oldest.first) this.removeRecords(oldest.first);
+    this.lastCrc = CHAIN_START;
+    if (oldest.first === base + 1) return;
+    this.roll(base + 1);
+    this.segments.shift();
+    Environment.delete(segmentFolder(this.folder, oldest.first));
+  }
+
+  /** Begins a new segment: every record so far lies in one that is not written any more. */
+  seal(): void {
+    if (this.newest.last >= this.newest.first) this.roll(this.lastIndex + 1);
+  }
+
   /** Unlinks every segment whose records all lie before `index`; the newest always stays. */
   dropBefore(index: number): void {
     this.closeReader();

@@ -23,6 +23,12 @@ export interface TermStart {
   readonly term: number;
 }
 
+/** Where a log begins when it does not begin with index 1: behind a snapshot. */
+export interface LogBase {
+  readonly index: number;
+  readonly term: number;
+}
+
 /** Told while a log is verified. */
 export interface VerifyEvents {
   /** About every PROGRESS_RECORDS records. */
@@ -77,7 +83,7 @@ class Verifier {
 function verifySegment(
   folder: string,
   first: number,
-  isNewest: boolean,
+  mayBeEmpty: boolean,
   verifier: Verifier,
   events: VerifyEvents,
 ): Segment {
@@ -102,29 +108,75 @@ function verifySegment(
     if (index % PROGRESS_RECORDS === 0) events.onProgress(index);
   }
   environment.close();
-  if (segment.last < first && !isNewest) throw corruptLog(place, 'the segment is empty');
+  if (segment.last < first && !mayBeEmpty) throw corruptLog(place, 'the segment is empty');
   return segment;
+}
+
+/** Verified segments, and what was learnt from them. */
+interface Verified {
+  readonly segments: Segment[];
+  readonly verifier: Verifier;
+}
+
+/**
+ * Verifies segment after segment. A gap that ends within what the snapshot covers was left by an
+ * install that a crash cut short: what lies before it is superseded, and dropped.
+ */
+function verifyAll(
+  folder: string,
+  firsts: readonly number[],
+  baseIndex: number,
+  events: VerifyEvents,
+): Verified {
+  let verifier = new Verifier(firsts[0]!);
+  const segments: Segment[] = [];
+  for (const [position, first] of firsts.entries()) {
+    if (first !== verifier.last + 1 && first <= baseIndex + 1) {
+      for (const { first: old } of segments) Environment.delete(segmentFolder(folder, old));
+      segments.length = 0;
+      verifier = new Verifier(first);
+    }
+    const next = firsts[position + 1];
+    const mayBeEmpty = next === undefined || next <= baseIndex + 1;
+    segments.push(verifySegment(folder, first, mayBeEmpty, verifier, events));
+  }
+  return { segments, verifier };
+}
+
+/** The term at `index`, 0 when the log does not hold it. */
+function termIn(verifier: Verifier, firstIndex: number, index: number): number {
+  if (index < firstIndex || index > verifier.last) return 0;
+  let term = 0;
+  for (const start of verifier.termStarts) if (start.index <= index) term = start.term;
+  return term;
 }
 
 /**
  * Verifies and opens the log in `folder`, which exists; creates its first segment when it has none.
+ * A log that ends before the snapshot at `base`, or has another term at its index, is from before
+ * that snapshot was installed (Raft §7): it is dropped and goes on behind it.
  * Throws LogError LOG_CORRUPT as described above.
  */
 export function openSegmentedLog(
   folder: string,
   segmentBytesMax: number,
+  base: LogBase | null,
   events: VerifyEvents,
 ): VerifiedLog {
   fs.rmSync(`${folder}/draft`, { recursive: true, force: true });
+  const baseIndex = base === null ? 0 : base.index;
   let firsts = listSegments(folder);
   if (firsts.length === 0) {
-    createSegment(folder, 1, segmentBytesMax).close();
-    firsts = [1];
+    createSegment(folder, baseIndex + 1, segmentBytesMax).close();
+    firsts = [baseIndex + 1];
   }
-  const verifier = new Verifier(firsts[0]!);
-  const segments = firsts.map((first, position) =>
-    verifySegment(folder, first, position === firsts.length - 1, verifier, events),
-  );
+  const { segments, verifier } = verifyAll(folder, firsts, baseIndex, events);
   const log = new SegmentedLog(folder, segments, verifier.lastCrc, segmentBytesMax);
-  return { log, termStarts: verifier.termStarts, commitIndex: verifier.commitIndex };
+  const { termStarts, commitIndex } = verifier;
+  if (base === null || log.firstIndex > baseIndex) return { log, termStarts, commitIndex };
+  if (termIn(verifier, log.firstIndex, baseIndex) === base.term) {
+    return { log, termStarts, commitIndex };
+  }
+  log.reset(baseIndex);
+  return { log, termStarts: [], commitIndex: baseIndex };
 }

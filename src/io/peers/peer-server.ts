@@ -27,6 +27,14 @@ import {
   PeerKind,
   PeerVerdict,
 } from '../../wire/peer.js';
+import {
+  type ChunkName,
+  decodeChunkAsk,
+  decodeSnapshotAsk,
+  encodeChunkTell,
+  encodeSnapshotTell,
+} from '../../wire/snapshot-talk.js';
+import type { SnapshotLender } from '../snapshots/lender.js';
 import { NoteBook } from './note-book.js';
 import { checksum, PeerSocket, type PeerSocketOwner } from './peer-socket.js';
 
@@ -74,9 +82,13 @@ class PeerGuest implements PeerSocketOwner {
   readonly link: PeerSocket;
   /** The node that passed its hello on this connection, 0 before. */
   nodeId = 0;
+  /** It fetches a snapshot here, and sends no messages. */
+  isFetcher = false;
   readonly sinceMs = performance.now();
   /** True while a record offered here is on its way to the disk: one at a time. */
   private isStoring = false;
+  /** True while a question of its fetch is being answered: one at a time. */
+  private isReading = false;
 
   constructor(
     socket: net.Socket,
@@ -90,10 +102,42 @@ class PeerGuest implements PeerSocketOwner {
       case PeerKind.Message:
         return this.onMessage(bytes, start, end);
       case PeerKind.Hello:
-        return this.server.onHello(this, decodePeerHello(bytes, start, end));
+        return this.server.onHello(this, decodePeerHello(bytes, start, end), false);
+      case PeerKind.FetchHello: {
+        const hello = decodePeerHello(bytes, start, end, PeerKind.FetchHello);
+        return this.server.onHello(this, hello, true);
+      }
+      case PeerKind.SnapshotAsk:
+        return this.onSnapshotAsk(decodeSnapshotAsk(bytes, start, end));
+      case PeerKind.ChunkAsk:
+        return this.onChunkAsk(decodeChunkAsk(bytes, start, end));
       default:
         return this.onFounding(bytes, start, end);
     }
+  }
+
+  private onSnapshotAsk(leastIndex: number): boolean {
+    const { lender } = this.server;
+    if (!this.isFetcher || this.isReading || lender === null || leastIndex < 0) return false;
+    this.isReading = true;
+    void lender.manifest(leastIndex).then((manifest) => {
+      this.isReading = false;
+      encodeSnapshotTell(this.link.out, manifest, checksum);
+      this.link.flush();
+    });
+    return true;
+  }
+
+  private onChunkAsk(name: ChunkName | null): boolean {
+    const { lender } = this.server;
+    if (!this.isFetcher || this.isReading || lender === null || name === null) return false;
+    this.isReading = true;
+    void lender.chunk(name).then((chunk) => {
+      this.isReading = false;
+      encodeChunkTell(this.link.out, name, chunk, checksum);
+      this.link.flush();
+    });
+    return true;
   }
 
   /** Before the hello and instead of it: questions and offers of a founding. */
@@ -119,7 +163,7 @@ class PeerGuest implements PeerSocketOwner {
   }
 
   private onMessage(bytes: Uint8Array, start: number, end: number): boolean {
-    const message = this.nodeId === 0 ? null : decodeMessage(bytes, start, end);
+    const message = this.nodeId === 0 || this.isFetcher ? null : decodeMessage(bytes, start, end);
     if (message === null || message.from !== this.nodeId) return false;
     return this.server.onMessage(message);
   }
@@ -156,6 +200,9 @@ export class PeerServer {
     });
   }
 
+  /** Who lends snapshots to members that fetch, null for nobody. */
+  lender: SnapshotLender | null = null;
+
   /** Lets members in from now on; null shuts them out, those that are in included. */
   setGate(gate: PeerGate | null): void {
     this.gate = gate;
@@ -180,8 +227,9 @@ export class PeerServer {
   }
 
   /** A guest's hello: at first to be let in, later as a probe. */
-  onHello(guest: PeerGuest, hello: PeerHello | null): boolean {
+  onHello(guest: PeerGuest, hello: PeerHello | null, isFetcher: boolean): boolean {
     if (hello === null) return false;
+    if (guest.nodeId !== 0 && guest.isFetcher !== isFetcher) return false;
     const { gate } = this;
     if (this.isShut) return false;
     const reply = gate === null ? NOT_FOUNDED : gate.judge(hello);
@@ -191,8 +239,8 @@ export class PeerServer {
       guest.link.finish(reply.text);
       return true;
     }
-    if (guest.nodeId === 0) this.letIn(guest, hello.nodeId);
-    encodePeerHello(guest.link.out, gate.hello, checksum);
+    if (guest.nodeId === 0) this.letIn(guest, hello.nodeId, isFetcher);
+    if (!isFetcher) encodePeerHello(guest.link.out, gate.hello, checksum);
     encodePeerHelloReply(guest.link.out, reply, checksum);
     guest.link.flush();
     return true;
@@ -225,10 +273,12 @@ export class PeerServer {
     this.guests.delete(guest);
   }
 
-  /** A node has one connection here: the newest, since an older one may be half open. */
-  private letIn(guest: PeerGuest, nodeId: number): void {
+  /** A node has one connection of a kind: the newest, since an older one may be half open. */
+  private letIn(guest: PeerGuest, nodeId: number, isFetcher: boolean): void {
+    guest.isFetcher = isFetcher;
     for (const other of this.guests) {
-      if (other.nodeId === nodeId) other.link.destroy('a newer connection took its place');
+      if (other.nodeId === nodeId && other.isFetcher === isFetcher)
+        other.link.destroy('a newer connection took its place');
     }
     guest.nodeId = nodeId;
     guest.link.isGreeted = true;

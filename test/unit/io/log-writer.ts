@@ -32,7 +32,7 @@ async function main(): Promise<void> {
     appendId += 1;
     const entries = [makeEntry(last, 1, Number(entryBytes))];
     const hardState = last % 10 === 0 ? { term: last, votedFor: 1 } : null;
-    log.append({ appendId, truncateFrom: 0, entries, hardState, commitIndex: 0 });
+    log.append({ appendId, resetTo: 0, truncateFrom: 0, entries, hardState, commitIndex: 0 });
   };
   say(`open ${last}`);
   log.setEvents({

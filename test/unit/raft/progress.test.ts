@@ -163,12 +163,14 @@ t.test('nothing is sent while entries are read, or a snapshot is installed', (t)
   progress.isReading = true;
   t.ok(progress.isPaused);
   progress.isReading = false;
-  progress.becomeSnapshot(100);
+  progress.becomeSnapshot(7);
   t.ok(progress.isPaused);
   progress.mayResend = true;
   progress.onHeartbeatReply();
   t.ok(progress.isPaused);
-  progress.becomeProbe();
+  progress.onMatched(100);
+  t.ok(progress.isPaused);
+  progress.becomeReplicate();
   t.notOk(progress.isPaused);
   t.equal(progress.nextIndex, 101, 'from behind the snapshot');
   t.end();

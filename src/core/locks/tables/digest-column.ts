@@ -72,6 +72,12 @@ export class DigestColumn {
     if (this.listed.length > LISTED_MAX) this.settle(SETTLED_PER_ENTRY);
   }
 
+  /** Hashes up to `recordsMax` of the changed records. Returns how many are left. */
+  settleMost(recordsMax: number): number {
+    this.settle(Math.min(recordsMax, this.listed.length));
+    return this.listed.length;
+  }
+
   /** Adds this table's sum to `target`. */
   addTo(target: StateDigest): void {
     this.settle(this.listed.length);

@@ -128,14 +128,40 @@ export class EndedLeases {
     this.sum = new StateDigest();
   }
 
-  addTo(target: StateDigest): void {
+  /** How many ends are remembered. */
+  get count(): number {
+    return Math.min(this.written, this.capacity);
+  }
+
+  /** Slot of the remembered end at `position`, 0 for the oldest. */
+  slotAt(position: number): number {
+    return (this.written - this.count + position) % this.capacity;
+  }
+
+  /** One of the four words of the lease id in a slot. */
+  wordOf(slot: number, word: number): number {
+    return this.words[slot * 4 + word] as number;
+  }
+
+  principalOf(slot: number): number {
+    return this.principals[slot] as number;
+  }
+
+  /** Hashes up to `endsMax` of the ends that are not in the sum. Returns how many are left. */
+  settleMost(endsMax: number): number {
     // What was overwritten before it was ever counted needs no hash.
     this.counted = Math.max(this.counted, this.written - this.capacity);
-    while (this.counted < this.written) {
+    const to = Math.min(this.written, this.counted + endsMax);
+    while (this.counted < to) {
       this.hashSlot(this.counted % this.capacity);
       this.sum.add(this.hash.h0, this.hash.h1, this.hash.h2, this.hash.h3);
       this.counted += 1;
     }
+    return this.written - this.counted;
+  }
+
+  addTo(target: StateDigest): void {
+    this.settleMost(this.capacity);
     target.add(this.sum.s0, this.sum.s1, this.sum.s2, this.sum.s3);
   }
 

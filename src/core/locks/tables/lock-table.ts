@@ -94,6 +94,15 @@ export class LockTable extends Table {
     this.idleCount += 1;
   }
 
+  /** The idle lock behind this one, NONE behind the youngest: a walk from oldestIdle. */
+  nextIdleOf(slot: number): number {
+    return this.nextIdle[slot] as number;
+  }
+
+  isIdleAt(slot: number): boolean {
+    return this.isIdle[slot] !== 0;
+  }
+
   leaveIdle(slot: number): void {
     if (this.isIdle[slot] === 0) return;
     const previous = this.previousIdle[slot] as number;

@@ -66,7 +66,8 @@ export class ResultTable extends Table {
   readonly retentions = new DeadlineHeap();
   private readonly bySequence = new HashIndex();
   private readonly byFree = new HashIndex();
-  private lastOrdinal = 0;
+  /** The ordinal of the newest record that there ever was. */
+  lastOrdinal = 0;
   /** Free-form records. */
   freeCount = 0;
   sessions!: SessionTable;

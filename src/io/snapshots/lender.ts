@@ -1,0 +1,51 @@
+/**
+ * Lends this node's newest snapshot to other members, chunk by chunk.
+ *
+ * Owns: which snapshot is lent, and when it was last asked for. Reads are asynchronous: a member
+ * that fetches costs the event loop no disk time. Never: sockets; never a promise that a snapshot
+ * stays: a chunk that is gone is answered as gone. Used by: peer server, server/snapshots.ts.
+ */
+import fs from 'node:fs/promises';
+import { SNAPSHOT_LENT_MS } from '../../limits.js';
+import type { ChunkName } from '../../wire/snapshot-talk.js';
+import { chunkFile, manifestBody } from './snapshot-files.js';
+import { snapshotPlace } from './snapshot-folder.js';
+
+const NOTHING = new Uint8Array(0);
+
+export class SnapshotLender {
+  private lentAtMs = Number.NEGATIVE_INFINITY;
+
+  /** `index`: that of the newest snapshot, 0 for none. */
+  constructor(
+    private readonly dataFolder: string,
+    public index: number,
+  ) {}
+
+  get isLent(): boolean {
+    return performance.now() - this.lentAtMs < SNAPSHOT_LENT_MS;
+  }
+
+  /** The manifest's bytes, empty when there is no snapshot of `leastIndex` or later. */
+  async manifest(leastIndex: number): Promise<Uint8Array> {
+    const { index } = this;
+    if (index === 0 || index < leastIndex) return NOTHING;
+    this.lentAtMs = performance.now();
+    return this.read(() => manifestBody(snapshotPlace(this.dataFolder, index)));
+  }
+
+  /** The chunk's bytes, empty when it is gone. The receiver checks them against the manifest. */
+  async chunk({ index, position }: ChunkName): Promise<Uint8Array> {
+    if (index !== this.index) return NOTHING;
+    this.lentAtMs = performance.now();
+    return this.read(() => fs.readFile(chunkFile(snapshotPlace(this.dataFolder, index), position)));
+  }
+
+  private async read(work: () => Promise<Uint8Array>): Promise<Uint8Array> {
+    try {
+      return await work();
+    } catch {
+      return NOTHING; // replaced while it was read, or a bad disk: the member asks anew, or another
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * The threads for long work: at most one job at a time, at a lower priority than the node's own.
+ *
+ * Owns: the pool (piscina) and its bounds. A thread that is idle ends, so that its memory, as large
+ * as the state, is not kept between two snapshots. Never: a job's meaning. The only file that
+ * imports piscina. Used by: the server's snapshots.
+ */
+import { Piscina } from 'piscina';
+import type { FetchResult, FetchTask } from '../io/peers/snapshot-client.js';
+import type { CompactionResult, CompactionTask } from './compaction.js';
+import type { SnapshotName } from './jobs.js';
+
+/** Jobs that wait; more would mean that somebody asks twice. */
+const QUEUE_MAX = 4;
+/** An idle thread ends after this long. */
+const IDLE_MS = 1_000;
+/** The scheduler prefers the threads that serve. */
+const NICE = 10;
+
+/** Jobs on a snapshot that give nothing back. */
+export type FolderJob =
+  | 'publishDraft'
+  | 'publishFetched'
+  | 'discardDraft'
+  | 'discardFetched'
+  | 'removeBefore';
+
+export class WorkerPool {
+  private readonly pool = new Piscina({
+    filename: new URL('./jobs.js', import.meta.url).href,
+    minThreads: 0,
+    maxThreads: 1,
+    maxQueue: QUEUE_MAX,
+    idleTimeout: IDLE_MS,
+    niceIncrement: NICE,
+  });
+
+  /** Makes a draft; rejects with the reason when there is none. */
+  compact(task: CompactionTask): Promise<CompactionResult> {
+    return this.pool.run(task, { name: 'compact' }) as Promise<CompactionResult>;
+  }
+
+  /** Fetches another member's snapshot; rejects with the reason when it is not whole. */
+  fetch(task: FetchTask): Promise<FetchResult> {
+    return this.pool.run(task, { name: 'fetch' }) as Promise<FetchResult>;
+  }
+
+  /** Resolves when the job is done, durably; rejects with the system's error. */
+  async run(job: FolderJob, name: SnapshotName): Promise<void> {
+    await this.pool.run(name, { name: job });
+  }
+
+  /** Ends every thread, also one that works: a draft that is not whole counts for nothing. */
+  async close(): Promise<void> {
+    await this.pool.destroy();
+  }
+}
