@@ -171,9 +171,11 @@ const NO_OWNER: SimLogOwner = {
 export function openSimLog(world: World, disk: SimDisk, nodeId: number): OpenedSimLog {
   const { logFolder } = disk;
   const store = StateStore.open(disk.folder, nodeId, listSegments(logFolder).length > 0);
-  const { log, termStarts, commitIndex } = openSegmentedLog(logFolder, disk.segmentBytesMax, {
+  const segmentBytesMax = disk.segmentBytesMax;
+  const verified = openSegmentedLog(logFolder, segmentBytesMax, null, {
     onProgress: () => undefined,
   });
+  const { log, termStarts, commitIndex } = verified;
   const { term, votedFor, diskId } = store.current;
   const { firstIndex, lastIndex } = log;
   const from = Math.max(firstIndex, lastIndex + 1 - LOG_WINDOW_ENTRIES);

@@ -40,7 +40,7 @@ const renew: PackValue[] = [CommandKind.Renew, null, null, null, null, ID];
 // Segments so small that the entries lie in several.
 const folder = path.join(data, 'log');
 mkdirSync(folder);
-const { log } = openSegmentedLog(folder, 5_000, { onProgress: () => undefined });
+const { log } = openSegmentedLog(folder, 5_000, null, { onProgress: () => undefined });
 for (let index = 1; index <= 40; index += 1) {
   const operations = index % 4 === 0 ? [] : [acquire, acquire, renew];
   log.append(index, record(operations));
