@@ -73,10 +73,11 @@ t.test('one caller in a hurry does not cost the others of its batch their reques
   client.connect(leader);
   world.run(world.nowUs + 50 * US_PER_MS);
   isolate(cluster, leader);
-  // So many batches wait for a majority that the next one stays open.
+  // So many batches wait for a majority that the next one stays open. They come slowly enough for
+  // each operation to get a batch of its own.
   for (let i = 0; i < 64; i += 1) {
     client.send([36, `fill-${i}`, null, null, null, `fill-${i}`, 60_000], 30_000);
-    world.run(world.nowUs + 200);
+    world.run(world.nowUs + 1_500);
   }
   const hurried = client.send([36, 'hurried', null, null, null, 'hurried', 60_000], 20);
   const patient = client.send([36, 'patient', null, null, null, 'patient', 60_000], 30_000);
