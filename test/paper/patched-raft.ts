@@ -68,8 +68,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: '§5.3: an entry is acknowledged before it is on disk',
     file: 'replication.ts',
-    find: 'reply.index = index;\n  sendWhenDurable(state, reply);',
-    replace: 'reply.index = index;\n  sendNow(state, reply);',
+    find: 'AppendReply, to);\n  reply.index = index;\n  sendWhenDurable(state, reply);',
+    replace: 'AppendReply, to);\n  reply.index = index;\n  sendNow(state, reply);',
   },
   {
     name: '§5.3: an append that is overtaken cuts what follows it',

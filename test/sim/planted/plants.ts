@@ -38,8 +38,8 @@ const RAFT: readonly Plant[] = [
   {
     name: 'raft: an entry is acknowledged before it is on disk',
     file: 'core/raft/replication.ts',
-    find: 'reply.index = index;\n  sendWhenDurable(state, reply);',
-    replace: 'reply.index = index;\n  state.effects.messages.push(reply);',
+    find: 'AppendReply, to);\n  reply.index = index;\n  sendWhenDurable(state, reply);',
+    replace: 'AppendReply, to);\n  reply.index = index;\n  state.effects.messages.push(reply);',
   },
   {
     name: 'raft: the leader counts itself before its own disk',
