@@ -3,8 +3,8 @@
  *
  * Owns: the numbers of row kinds and the fields of each row, on disk for ever (ADR-0010). A row
  * names a session or a lock by how many rows of that kind came before, a wait by its place.
- * Slots, indexes, heaps and lists are no part of it; who reads rows builds them anew. Never: chunks,
- * checksums. Used by: snapshot-writer.ts; read back by snapshot-restorer.ts.
+ * Slots, indexes, heaps and lists are no part of it; who reads rows builds them anew. Never:
+ * chunks, checksums. Used by: snapshot-writer.ts; read back by snapshot-restorer.ts.
  */
 import type { RowWriter } from '../../collections/row-bytes.js';
 import type { MachineState } from './machine-state.js';

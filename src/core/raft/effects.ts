@@ -2,8 +2,8 @@
  * What raft wants done: one record, reused, that the replica reads after each turn and clears.
  *
  * Owns: the order of obligations. `messages` may leave now. `append` (hard state, reset, cut,
- * entries) goes to the log in this order, and `messagesWhenDurable` leave only after that append is durable: votes
- * and acknowledgements promise what is on disk (Raft §5.2, §5.3; thesis §10.2.1).
+ * entries) goes to the log in this order, and `messagesWhenDurable` leave only after that append is
+ * durable: votes and acknowledgements promise what is on disk (Raft §5.2, §5.3; thesis §10.2.1).
  * Never: I/O. Written by: raft. Carried out by: replica/turn.ts.
  */
 import type { Entry, Message } from './message.js';

@@ -31,7 +31,7 @@ t.test('both tables of parts have the same parts', async (t) => {
     why.map((row) => row[0]),
     where.map((row) => row[0]),
   );
-  t.equal(where.length, 13);
+  t.equal(where.length, 14);
   for (const row of where) t.equal(row.length, 3, row[0] ?? '');
   for (const row of why) t.equal(row.length, 4, row[0] ?? '');
 });
