@@ -2,9 +2,9 @@
  * The rows of a snapshot of the lock machine: every logical record, one row for each, format 1.
  *
  * Owns: the numbers of row kinds and the fields of each row, on disk for ever (ADR-0010). A row
- * names a session or a lock by how many rows of that kind came before, a wait by its place. Slots,
- * indexes, heaps and lists are no part of it; who reads rows builds them anew. Never: chunks or
- * checksums. Used by: snapshot-writer.ts; read back by snapshot-restorer.ts.
+ * names a session or a lock by how many rows of that kind came before, a wait by its place.
+ * Slots, indexes, heaps and lists are no part of it; who reads rows builds them anew. Never:
+ * chunks, checksums. Used by: snapshot-writer.ts; read back by snapshot-restorer.ts.
  */
 import type { RowWriter } from '../../collections/row-bytes.js';
 import type { MachineState } from './machine-state.js';
