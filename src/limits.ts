@@ -85,6 +85,21 @@ export const LEADER_READ_ROUNDS_MAX = 1_024;
 export const READ_ROUND_MS_MAX = 250;
 /** Waiters that a get shows. */
 export const GET_WAITERS_MAX = 100;
+/** Events that a node keeps for watches, bytes of their names, and how many it starts with. */
+export const WATCH_EVENTS_KEPT = 131_072;
+export const WATCH_NAME_BYTES_KEPT = 8 << 20;
+export const WATCH_EVENTS_LEAST = 1_024;
+/** Watches of one connection and of one node. Full: LIMIT `watches`. */
+export const CONNECTION_WATCHES_MAX = 1_024;
+export const WATCHES_MAX = 50_000;
+/** Bytes that a watcher leaves unread before it is told nothing more, until it reads again. */
+export const WATCH_OUT_BYTES_MAX = 1 << 20;
+/** Event rows in one part of a watch. */
+export const WATCH_ROWS_MAX = 512;
+/** Kept events and snapshot rows that one turn looks at for watches which are behind. */
+export const WATCH_CATCH_UP_MAX = 16_384;
+/** A watch without events is told this often how far it has come. */
+export const WATCH_PROGRESS_MS = 5_000;
 /** A frame must be complete this long after its first byte, or the connection is closed. */
 export const FRAME_TIMEOUT_MS = 30_000;
 /** A connection closed by the node is read to its end this long, so that a last reply arrives. */
@@ -198,6 +213,16 @@ assertLimit(
   'a snapshot is not replaced under a node that still fetches it',
 );
 assertLimit(LOG_TAIL_ENTRIES < SNAPSHOT_ENTRIES, 'a snapshot frees more log than stays');
+assertLimit((WATCH_EVENTS_KEPT & (WATCH_EVENTS_KEPT - 1)) === 0, 'the events are a power of two');
+assertLimit((WATCH_EVENTS_LEAST & (WATCH_EVENTS_LEAST - 1)) === 0, 'so is where they start');
+assertLimit(
+  WATCH_NAME_BYTES_KEPT % WATCH_EVENTS_KEPT === 0,
+  'the names kept are a whole number of bytes an event',
+);
+assertLimit(
+  WATCH_ROWS_MAX * (NAME_BYTES_MAX + 64) < FRAME_BYTES_MAX / 2,
+  'a part of a watch is at most half a frame',
+);
 assertLimit(HEARTBEAT_TICKS * 4 < ELECTION_TICKS_MIN, 'three heartbeats may be lost');
 assertLimit(ELECTION_TICKS_MIN < ELECTION_TICKS_MAX, 'election time-outs are spread');
 assertLimit(PULSE_MS < CLOCK_STEP_MS_MAX, 'a pulse never runs into the clock cap');

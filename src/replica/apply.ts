@@ -66,6 +66,7 @@ function applyEntry(state: ReplicaState, entry: Entry): number {
     position += 1;
   }
   machine.endEntry();
+  if (machine.events.count > 0) state.events.record(machine);
   if (callers !== null) state.pending.give(callers);
   state.appliedIndex = entry.index;
   state.compaction.onApplied(entry.data.length);

@@ -52,6 +52,19 @@ export class Attachments {
     else listeners.push(listener);
   }
 
+  /** This caller is owed nothing any more. False when it was owed nothing. */
+  unlisten(place: number, connection: Connection, correlation: number): boolean {
+    const listeners = this.byPlace.get(place);
+    if (listeners === undefined) return false;
+    const left = listeners.filter(
+      (each) => each.connection !== connection || each.correlation !== correlation,
+    );
+    if (left.length === listeners.length) return false;
+    if (left.length === 0) this.byPlace.delete(place);
+    else this.byPlace.set(place, left);
+    return true;
+  }
+
   /** Removes and returns those who are owed the result of `place`. */
   takeListeners(place: number): readonly Listener[] | undefined {
     const listeners = this.byPlace.get(place);

@@ -29,4 +29,8 @@ export class Counters {
   /** Snapshots of another node that this one continued from. */
   snapshots_installed = 0;
   snapshot_fetches_failed = 0;
+  /** Event rows given to watches, watches that fell behind, watches that were told COMPACTED. */
+  watch_events_told = 0;
+  watches_blocked = 0;
+  watches_compacted = 0;
 }

@@ -16,6 +16,7 @@ import type { Connection } from './connection.js';
 import { finishReply, replyNotLeader, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
 import { memberRows } from './status.js';
+import { admitUnwatch, admitWatch } from './watching.js';
 
 const RETRY_OVERLOADED_MS = 50;
 
@@ -45,6 +46,15 @@ export function admitQuery(
       return;
     case CommandKind.Transfer:
       transfer(state, connection, correlation, query.nodeId);
+      return;
+    case CommandKind.Watch:
+      admitWatch(state, connection, correlation, query);
+      return;
+    case CommandKind.Unwatch:
+      admitUnwatch(state, connection, correlation, query.correlation);
+      return;
+    case CommandKind.Abandon:
+      abandon(state, connection, correlation, query);
       return;
     default:
   }
@@ -116,4 +126,18 @@ function transfer(
   } else {
     replyNotLeader(state, connection, correlation);
   }
+}
+
+/** Nobody waits for this result any more: without another listener its place is left to lapse. */
+function abandon(
+  state: ReplicaState,
+  connection: Connection,
+  correlation: number,
+  query: Query,
+): void {
+  if (state.attachments.unlisten(query.place, connection, query.correlation)) {
+    connection.waiting -= 1;
+  }
+  encodePong(connection.beginItem(), correlation, state.machine.now);
+  finishReply(state, connection);
 }

@@ -47,6 +47,7 @@ export class Replica implements LogEvents, SnapshotEvents {
   connectionClosed(connection: Connection): void {
     this.state.connections.delete(connection);
     this.state.attachments.detach(connection);
+    this.state.watches.removeAll(connection);
   }
 
   /**

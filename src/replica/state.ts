@@ -19,6 +19,7 @@ import { ClusterClock } from './cluster-clock.js';
 import { Compaction, type CompactionPolicy, DEFAULT_POLICY } from './compaction-state.js';
 import type { Connection } from './connection.js';
 import { Counters } from './counters.js';
+import { EventRing } from './event-ring.js';
 import { Pacer } from './pacer.js';
 import { type PendingBatch, PendingBatches } from './pending.js';
 import { PendingReads } from './pending-reads.js';
@@ -32,6 +33,7 @@ import type {
   SnapshotPort,
   TurnPort,
 } from './ports.js';
+import { Watches } from './watches.js';
 
 /** A member of the shard, as the membership record knows it. */
 export interface MemberOptions {
@@ -94,6 +96,9 @@ export class ReplicaState {
   readonly pacer = new Pacer();
   readonly clusterClock = new ClusterClock();
   readonly reads = new PendingReads();
+  /** The newest events, and who is told of them. */
+  readonly events = new EventRing();
+  readonly watches = new Watches();
 
   /** Connections with replies of this turn. */
   readonly dirty: Connection[] = [];

@@ -16,6 +16,7 @@ import { onOffer } from './install.js';
 import { answerReads, beginReadRound } from './reads.js';
 import { flushConnections, replyNotLeader } from './replies.js';
 import type { HeldMessages, ReplicaState } from './state.js';
+import { tellWatches } from './watching.js';
 
 /** Runs one turn at `nowUs`. */
 export function runTurn(state: ReplicaState): void {
@@ -30,6 +31,7 @@ export function runTurn(state: ReplicaState): void {
   applyCommitted(state);
   compactWhenDue(state);
   answerReads(state);
+  tellWatches(state);
   raft.trimWindow(state.appliedIndex, LOG_WINDOW_ENTRIES, LOG_WINDOW_BYTES);
   flushConnections(state);
   options.peers.flush();

@@ -202,11 +202,51 @@ const QUERIES: readonly CommandRow[] = [
     replyFields: [needed('status', 'map', 'see Status')],
   },
   {
+    number: CommandKind.Watch,
+    name: 'watch',
+    isLogged: false,
+    meaning:
+      'Tells every event of a lock, or of all locks under a prefix, in order and once. Answered ' +
+      'many times with code 2 under the same correlation, until unwatch or an error.',
+    fields: [
+      optional('name', 'text', 'the lock; or'),
+      optional('prefix', 'text', 'first bytes of the names; empty: every lock'),
+      optional('revision', 'uint', 'first revision wanted; absent: the next one'),
+      optional('snapshot', 'bool', 'true: first the locks as they are; not beside a revision'),
+    ],
+    replyFields: [
+      needed('events', 'array', 'of event rows; empty: a mark of progress'),
+      needed('revision', 'uint', 'every event up to it has been told'),
+      optional('locks', 'array', 'of lock rows: a part of the snapshot; nil: it is over'),
+    ],
+  },
+  {
+    number: CommandKind.Unwatch,
+    name: 'unwatch',
+    isLogged: false,
+    meaning: 'Ends a watch of this connection. Nothing is told under its correlation any more.',
+    fields: [needed('correlation', 'uint', 'that of the watch')],
+    replyFields: [],
+  },
+  {
     number: CommandKind.Transfer,
     name: 'transfer',
     isLogged: false,
     meaning: 'Asks the leader to hand over to another node.',
     fields: [needed('node_id', 'uint', 'who shall lead')],
+    replyFields: [],
+  },
+  {
+    number: CommandKind.Abandon,
+    name: 'abandon',
+    isLogged: false,
+    meaning:
+      'Nobody waits any more for the result of a queued acquire. Without a session its place ' +
+      'lapses, as if the connection had gone; the same request id takes it up again.',
+    fields: [
+      needed('correlation', 'uint', 'that of the acquire'),
+      needed('place', 'uint', 'its place in the queue'),
+    ],
     replyFields: [],
   },
 ];
@@ -335,11 +375,7 @@ export const COMMAND_ROWS: readonly CommandRow[] = [
 ];
 
 /** Numbers that have their place and no form yet. */
-export const RESERVED_COMMANDS: readonly CommandKind[] = [
-  CommandKind.Authenticate,
-  CommandKind.Watch,
-  CommandKind.Unwatch,
-];
+export const RESERVED_COMMANDS: readonly CommandKind[] = [CommandKind.Authenticate];
 
 function assertRows(rows: readonly CommandRow[]): void {
   let before = 0;

@@ -11,6 +11,9 @@ import { OutcomeCode } from '../core/locks/outcome.js';
 export const ErrorCode = {
   ...OutcomeCode,
 
+  /** A part of a watch: more follow under the same correlation. */
+  Watching: 2,
+
   Unauthenticated: 40,
   NotLeader: 41,
   NoQuorum: 42,

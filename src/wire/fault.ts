@@ -47,6 +47,10 @@ export const Fault = {
   Limit: 33,
   Token: 34,
   NodeId: 35,
+  Correlation: 36,
+  Place: 37,
+  Revision: 38,
+  Snapshot: 39,
 } as const;
 export type Fault = (typeof Fault)[keyof typeof Fault];
 
@@ -88,6 +92,10 @@ const FAULT_FIELDS: readonly string[] = [
   'limit',
   'token',
   'node_id',
+  'correlation',
+  'place',
+  'revision',
+  'snapshot',
 ];
 
 /** The offending field as BAD_REQUEST names it; empty for Fault.None. */

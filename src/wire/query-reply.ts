@@ -113,7 +113,7 @@ function waiterRow(waiter: WaiterReading): PackValue {
 }
 
 /** [name, last_revision, holder|nil, waiters, fencing] */
-function lockRow(lock: LockReading): PackValue[] {
+export function lockRow(lock: LockReading): PackValue[] {
   const name = TEXT_DECODER.decode(lock.name);
   const holder = lock.holder === null ? null : holderRow(lock.holder);
   return [name, lock.revision, holder, lock.waiters, FENCING];

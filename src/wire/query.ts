@@ -18,6 +18,7 @@ import {
 } from '../limits.js';
 import { copyOf } from './copy.js';
 import { Fault } from './fault.js';
+import { CORRELATION_MAX } from './frame.js';
 import {
   arrayAt,
   arrayHeaderBytes,
@@ -56,7 +57,7 @@ export class Query {
   secret2 = 0;
   secret3 = 0;
 
-  /** Get, Check: the lock. List: the prefix, maybe empty. */
+  /** Get, Check, Watch: the lock. List, Watch: the prefix, maybe empty. */
   name: Uint8Array = NO_BYTES;
   /** List: the last name of the page before, null for the first page. */
   cursor: Uint8Array | null = null;
@@ -76,6 +77,17 @@ export class Query {
   token = -1;
   /** Transfer: the node that shall lead. */
   nodeId = 0;
+
+  /** Watch: true when `name` is a prefix. */
+  isPrefix = false;
+  /** Watch: the first revision wanted; -1: the next one. */
+  revision = -1;
+  /** Watch: true when the locks as they are now shall be told first. */
+  snapshot = false;
+  /** Unwatch, Abandon: the request of this connection that is meant. */
+  correlation = 0;
+  /** Abandon: its place in the queue. */
+  place = 0;
 }
 
 /** Elements that a query may have, its command included; 0 when there is no such query. */
@@ -86,15 +98,18 @@ export function queryFieldsMax(kind: number): number {
     case CommandKind.Status:
       return 1;
     case CommandKind.Transfer:
+    case CommandKind.Unwatch:
       return 2;
     case CommandKind.SessionAttach:
     case CommandKind.Lookup:
     case CommandKind.Check:
+    case CommandKind.Abandon:
       return 3;
     case CommandKind.Hello:
     case CommandKind.Get:
       return 4;
     case CommandKind.List:
+    case CommandKind.Watch:
       return 5;
     default:
       return 0;
@@ -212,6 +227,12 @@ function decodeFields(fields: Fields, query: Query): number {
     case CommandKind.Transfer:
       query.nodeId = fields.unsigned();
       return query.nodeId < 1 ? -Fault.NodeId : fields.at;
+    case CommandKind.Watch:
+      return decodeWatch(fields, query);
+    case CommandKind.Unwatch:
+      return decodeCorrelation(fields, query);
+    case CommandKind.Abandon:
+      return decodeAbandon(fields, query);
     default:
       return fields.at;
   }
@@ -315,4 +336,42 @@ function decodeAttach(fields: Fields, query: Query): number {
   query.secret2 = wordAt(fields.bytes, secret + 8);
   query.secret3 = wordAt(fields.bytes, secret + 12);
   return fields.at;
+}
+
+/** A lock or a prefix, never both; the empty prefix is every lock. */
+function decodeWatch(fields: Fields, query: Query): number {
+  const name = fields.range();
+  if (name < NIL || name > NAME_BYTES_MAX || name === 0) return -Fault.Name;
+  if (name > 0) {
+    if (!fields.isPlain()) return -Fault.Name;
+    query.name = fields.copy();
+  }
+  const prefix = fields.range();
+  if (prefix < NIL || prefix > NAME_BYTES_MAX) return -Fault.Prefix;
+  const isPrefix = prefix >= 0;
+  if (isPrefix === name > 0) return -Fault.Name;
+  if (prefix >= 0) {
+    if (!fields.isPlain()) return -Fault.Prefix;
+    query.isPrefix = true;
+    query.name = fields.copy();
+  }
+  query.revision = fields.unsigned();
+  if (query.revision < NIL || query.revision === 0) return -Fault.Revision;
+  const snapshot = fields.boolean();
+  if (snapshot < NIL || (snapshot === 1 && query.revision > 0)) return -Fault.Snapshot;
+  query.snapshot = snapshot === 1;
+  return fields.at;
+}
+
+function decodeCorrelation(fields: Fields, query: Query): number {
+  query.correlation = fields.unsigned();
+  const isSound = query.correlation >= 1 && query.correlation <= CORRELATION_MAX;
+  return isSound ? fields.at : -Fault.Correlation;
+}
+
+function decodeAbandon(fields: Fields, query: Query): number {
+  const at = decodeCorrelation(fields, query);
+  if (at < 0) return at;
+  query.place = fields.unsigned();
+  return query.place < 1 ? -Fault.Place : fields.at;
 }

@@ -22,6 +22,8 @@ export const CommandKind = {
   Watch: 11,
   Unwatch: 12,
   Transfer: 13,
+  /** The caller of a queued acquire has gone: this connection keeps its place alive no more. */
+  Abandon: 14,
 
   SessionOpen: 32,
   SessionRenew: 33,

@@ -178,6 +178,20 @@ export class LockMachine {
     results.digest.settleSome();
   }
 
+  /** Bytes of the lock name that an event is about; `name` is its handle. */
+  nameLength(name: number): number {
+    return this.state.store.lengthOf(name);
+  }
+
+  /** Writes that name into `target` from `offset` on. */
+  copyName(name: number, target: Uint8Array, offset: number): void {
+    const { store } = this.state;
+    const page = store.pageOf(name);
+    const from = store.offsetOf(name);
+    const length = store.lengthOf(name);
+    for (let at = 0; at < length; at += 1) target[offset + at] = page[from + at] as number;
+  }
+
   /** A copy of the lock name an event is about. */
   eventName(event: LockEvent): Uint8Array {
     return this.state.store.copyOf(event.name);

@@ -61,6 +61,7 @@ t.test('the outcomes and errors are those of the error table', async (t) => {
   const rows: (readonly [number, string])[] = [
     [ErrorCode.Ok, 'OK'],
     [ErrorCode.Queued, 'QUEUED'],
+    [ErrorCode.Watching, 'WATCHING'],
     ...ERROR_ROWS.map((row) => [row.number, row.code] as const),
   ];
   t.same(written('Outcomes and errors'), rows.sort(byNumber));

@@ -5,6 +5,7 @@
  * page. Never: the prose around them. Used by: pages.test.ts (compares), write-pages.ts (writes).
  */
 import { Mode } from '../../../src/core/locks/command.js';
+import { EventKind } from '../../../src/core/locks/event.js';
 import { LeaseEnd, OutcomeCode } from '../../../src/core/locks/outcome.js';
 import * as limits from '../../../src/limits.js';
 import {
@@ -14,7 +15,7 @@ import {
   HEAD_ROWS,
   RESERVED_COMMANDS,
 } from '../../../src/wire/commands.js';
-import { ERROR_ROWS, type ErrorRow } from '../../../src/wire/errors.js';
+import { ERROR_ROWS, ErrorCode, type ErrorRow } from '../../../src/wire/errors.js';
 import { unpackOracle } from './oracle.js';
 import { EXAMPLES, type Example } from './protocol-examples.js';
 
@@ -85,6 +86,12 @@ function errorTable(rows: readonly ErrorRow[]): string {
   );
 }
 
+const GOOD_CODES = {
+  Ok: OutcomeCode.Ok,
+  Queued: OutcomeCode.Queued,
+  Watching: ErrorCode.Watching,
+};
+
 /** PascalCase as words. */
 function wordsOf(name: string): string {
   return name.replace(/(?<!^)[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
@@ -112,6 +119,10 @@ const LIMIT_ROWS: readonly (readonly [number, string])[] = [
   [limits.CLIENT_NAME_BYTES_MAX, 'bytes of a client name'],
   [limits.CREDENTIAL_BYTES_MAX, 'bytes of a credential'],
   [limits.LIST_ROWS_MAX, 'rows of a list’s page'],
+  [limits.CONNECTION_WATCHES_MAX, 'watches of one connection'],
+  [limits.WATCH_OUT_BYTES_MAX, 'bytes that a watcher may leave unread before it is told no more'],
+  [limits.WATCH_ROWS_MAX, 'events in one part of a watch'],
+  [limits.WATCH_PROGRESS_MS, 'ms without an event, about, after which a watch marks progress'],
   [limits.GET_WAITERS_MAX, 'waiters that a get shows; their number is always told'],
 ];
 
@@ -164,7 +175,8 @@ function sections(): ReadonlyMap<string, string> {
     ['reserved', `Reserved numbers, refused today: ${reserved}.`],
     ['modes', numberTable(Mode)],
     ['lease ends', numberTable(LeaseEnd)],
-    ['good codes', numberTable({ Ok: OutcomeCode.Ok, Queued: OutcomeCode.Queued })],
+    ['good codes', numberTable(GOOD_CODES)],
+    ['events', numberTable(EventKind)],
     [
       'limits',
       table(

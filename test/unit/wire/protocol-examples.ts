@@ -5,6 +5,7 @@
  * them, a node's as the node does. Used by: pages.ts, which puts them into the page, and tests.
  */
 import { CommandKind } from '../../../src/core/locks/command.js';
+import { EventKind } from '../../../src/core/locks/event.js';
 import { LeaseEnd, Outcome, OutcomeCode } from '../../../src/core/locks/outcome.js';
 import { ErrorCode } from '../../../src/wire/errors.js';
 import { beginFrame, endFrame } from '../../../src/wire/frame.js';
@@ -24,6 +25,12 @@ import {
   encodeOutcome,
   encodeRefusal,
 } from '../../../src/wire/reply.js';
+import {
+  encodeCompacted,
+  encodeEvents,
+  encodeSnapshotPart,
+  putEvent,
+} from '../../../src/wire/watch.js';
 
 export interface Example {
   readonly title: string;
@@ -252,6 +259,34 @@ const READS: readonly Example[] = [
   reply('no, it is 47', (out) => encodeCheck(out, 15, 9_500, false, 47)),
 ];
 
+const EVENT_ROWS = new OutBuffer();
+putEvent(EVENT_ROWS, 49, EventKind.Ended, UTF8.encode('jobs/hourly'), 47, 0, 1, 1, 9_600);
+putEvent(EVENT_ROWS, 50, EventKind.Granted, UTF8.encode('jobs/hourly'), 50, 46, 0, 1, 9_600);
+
+const WATCHES: readonly Example[] = [
+  request('watch everything below jobs/ from revision 49 on', [18, 2_000, [11, null, 'jobs/', 49]]),
+  reply('it has begun: everything up to 48 counts as told', (out) => {
+    encodeEvents(out, 18, 9_500, new OutBuffer(), 0, 48);
+  }),
+  reply('a lease ended by its release, and the lock was handed over', (out) => {
+    encodeEvents(out, 18, 9_600, EVENT_ROWS, 2, 50);
+  }),
+  reply('a mark of progress: nothing of this watch up to 64', (out) => {
+    encodeEvents(out, 18, 14_700, new OutBuffer(), 0, 64);
+  }),
+  request('watch one lock, beginning with how it is', [
+    19,
+    2_000,
+    [11, 'jobs/hourly', null, null, true],
+  ]),
+  reply('the snapshot', (out) => encodeSnapshotPart(out, 19, 9_500, [HELD], 48)),
+  reply('a watch from a revision that is kept no more: 31 is the oldest, 64 the last', (out) => {
+    encodeCompacted(out, 20, null, 31, 64);
+  }),
+  request('end the watch 18', [21, 2_000, [12, 18]]),
+  request('nobody waits for the acquire 5 any more, whose place is 46', [22, 2_000, [14, 5, 46]]),
+];
+
 const REFUSALS: readonly Example[] = [
   request('a name with a control character', [
     16,
@@ -278,5 +313,6 @@ export const EXAMPLES: readonly {
   { heading: 'Sessions', examples: SESSIONS },
   { heading: 'Locks', examples: LOCKS },
   { heading: 'Reads', examples: READS },
+  { heading: 'Watches', examples: WATCHES },
   { heading: 'Refusals', examples: REFUSALS },
 ];

@@ -72,6 +72,10 @@ const valid: fc.Arbitrary<PackValue[]> = fc.oneof(
   fc.tuple(fc.constant(CommandKind.Lookup), ids, fc.oneof(positives, freeIds)),
   fc.tuple(fc.constant(CommandKind.Check), names, integers),
   fc.tuple(fc.constant(CommandKind.Transfer), positives),
+  fc.tuple(fc.constant(CommandKind.Watch), names, fc.constant(null), positives),
+  fc.tuple(fc.constant(CommandKind.Watch), fc.constant(null), names, fc.constant(null), stale),
+  fc.tuple(fc.constant(CommandKind.Unwatch), fc.integer({ min: 1, max: 2 ** 32 - 1 })),
+  fc.tuple(fc.constant(CommandKind.Abandon), fc.integer({ min: 1, max: 2 ** 32 - 1 }), positives),
 );
 
 t.test('a query is read as it was written, by us or by msgpackr', async (t) => {
@@ -96,6 +100,16 @@ t.test('a query is read as it was written, by us or by msgpackr', async (t) => {
         assert.deepEqual(ours.cursor, second === null ? null : bytesOfValue(second!));
         assert.equal(ours.limit, third);
         assert.equal(ours.stale, operation[4] === true);
+      }
+      if (kind === CommandKind.Watch) {
+        assert.deepEqual(ours.name, bytesOfValue((first ?? second)!));
+        assert.equal(ours.isPrefix, first === null);
+        assert.equal(ours.revision, third ?? -1);
+        assert.equal(ours.snapshot, operation[4] === true);
+      }
+      if (kind === CommandKind.Unwatch) assert.equal(ours.correlation, first);
+      if (kind === CommandKind.Abandon) {
+        assert.deepEqual([ours.correlation, ours.place], [first, second]);
       }
       if (kind === CommandKind.Lookup && typeof second === 'number') {
         assert.deepEqual([ours.requestKind, ours.sequence], [RequestKind.Sequence, second]);
@@ -175,6 +189,23 @@ t.test('what is wrong with a query is named', async (t) => {
     ['token', [CommandKind.Check, 'a', 'b']],
     ['node_id', [CommandKind.Transfer]],
     ['node_id', [CommandKind.Transfer, 0]],
+    ['name', [CommandKind.Watch]],
+    ['name', [CommandKind.Watch, '']],
+    ['name', [CommandKind.Watch, 'a', 'b']],
+    ['name', [CommandKind.Watch, 'a', '']],
+    ['name', [CommandKind.Watch, 'a\u0007']],
+    ['prefix', [CommandKind.Watch, null, 5]],
+    ['prefix', [CommandKind.Watch, null, 'a\u0000']],
+    ['revision', [CommandKind.Watch, 'a', null, 0]],
+    ['revision', [CommandKind.Watch, 'a', null, 'b']],
+    ['snapshot', [CommandKind.Watch, 'a', null, 5, true]],
+    ['snapshot', [CommandKind.Watch, 'a', null, null, 1]],
+    ['correlation', [CommandKind.Unwatch]],
+    ['correlation', [CommandKind.Unwatch, 0]],
+    ['correlation', [CommandKind.Unwatch, 2 ** 32]],
+    ['correlation', [CommandKind.Abandon, 0, 1]],
+    ['place', [CommandKind.Abandon, 1]],
+    ['place', [CommandKind.Abandon, 1, 0]],
     ['command', [CommandKind.Acquire, 'id']],
     ['command', [200]],
     ['command', ['ping']],
