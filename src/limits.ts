@@ -100,6 +100,18 @@ export const WATCH_ROWS_MAX = 512;
 export const WATCH_CATCH_UP_MAX = 16_384;
 /** A watch without events is told this often how far it has come. */
 export const WATCH_PROGRESS_MS = 5_000;
+/** Body bytes of one HTTP request. */
+export const HTTP_BODY_BYTES_MAX = 64 * 1_024;
+/** HTTP requests that one node has not answered, waits included. Full: OVERLOADED. */
+export const HTTP_CALLS_MAX = 8_192;
+/** Streams of events that one node serves over HTTP. Full: OVERLOADED. */
+export const HTTP_STREAMS_MAX = 10_000;
+/** How long a node that leads no more may still answer what was forwarded to it. */
+export const FORWARD_LINGER_MS = 2_000;
+/** A forwarded request is given up this long after its own deadline. */
+export const FORWARD_SLACK_MS = 1_000;
+/** A node that takes requests over HTTP is ready when it heard from a leader this lately. */
+export const READY_AGE_MS_MAX = 1_500;
 /** A frame must be complete this long after its first byte, or the connection is closed. */
 export const FRAME_TIMEOUT_MS = 30_000;
 /** A connection closed by the node is read to its end this long, so that a last reply arrives. */
@@ -213,6 +225,8 @@ assertLimit(
   'a snapshot is not replaced under a node that still fetches it',
 );
 assertLimit(LOG_TAIL_ENTRIES < SNAPSHOT_ENTRIES, 'a snapshot frees more log than stays');
+assertLimit(HTTP_CALLS_MAX < CONNECTION_REQUESTS_MAX, 'the HTTP door is never stopped from asking');
+assertLimit(HTTP_BODY_BYTES_MAX > OPERATION_BYTES_MAX, 'an operation fits a body');
 assertLimit((WATCH_EVENTS_KEPT & (WATCH_EVENTS_KEPT - 1)) === 0, 'the events are a power of two');
 assertLimit((WATCH_EVENTS_LEAST & (WATCH_EVENTS_LEAST - 1)) === 0, 'so is where they start');
 assertLimit(

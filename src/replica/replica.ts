@@ -13,8 +13,14 @@ import { onDiscarded, onDraft, onKept } from './compaction.js';
 import type { Connection } from './connection.js';
 import { onFetched } from './install.js';
 import type { FetchedSnapshot, LogEvents, SnapshotDraft, SnapshotEvents } from './ports.js';
-import { APPLY_READ, isServing, type ReplicaOptions, ReplicaState } from './state.js';
-import { readStatus } from './status.js';
+import {
+  APPLY_READ,
+  isServing,
+  leaderAddress,
+  type ReplicaOptions,
+  ReplicaState,
+} from './state.js';
+import { type Health, readHealth, readStatus } from './status.js';
 import { onLogDurable, runTurn } from './turn.js';
 import { handOver, onTick } from './upkeep.js';
 
@@ -33,6 +39,16 @@ export class Replica implements LogEvents, SnapshotEvents {
   /** True when this node takes operations: leader, ready, not leaving. */
   get isServing(): boolean {
     return isServing(this.state);
+  }
+
+  /** `host:port` of the leader's client port, '' when no leader is known. */
+  get leaderAddress(): string {
+    return leaderAddress(this.state);
+  }
+
+  /** Whether requests that are sent here can succeed, and what speaks against it. */
+  health(): Health {
+    return readHealth(this.state);
   }
 
   /** What Status answers. */

@@ -38,6 +38,27 @@ export function readStatus(state: ReplicaState): StatusReply {
   };
 }
 
+/** How a replica stands, for readiness. */
+export interface Health {
+  readonly role: StatusReply['role'];
+  readonly leaderId: number;
+  readonly isServing: boolean;
+  readonly isShuttingDown: boolean;
+  /** Ms since this node last learnt a commit index. */
+  readonly ageMs: number;
+}
+
+export function readHealth(state: ReplicaState): Health {
+  const sinceUs = state.options.clock.nowUs() - state.lastCommitUs;
+  return {
+    role: ROLE_NAMES[state.raft.role] ?? 'follower',
+    leaderId: state.raft.leaderId,
+    isServing: isServing(state),
+    isShuttingDown: state.isShuttingDown,
+    ageMs: Math.max(0, Math.round(sinceUs / 1_000)),
+  };
+}
+
 /** Everything countable, by the name it has in metrics. */
 function readCounters(state: ReplicaState): { [name: string]: number } {
   const { raft, machine, counters } = state;

@@ -100,6 +100,7 @@ function servingFields(options: ServeOptions, node: RunningNode): Record<string,
   return {
     cluster: hexOf(node.clusterId),
     client: formatEndpoint(options.client),
+    ...(options.http === null ? {} : { http: formatEndpoint(options.http) }),
     peer: formatEndpoint(options.peer),
     data: options.dataFolder,
     durable: true,

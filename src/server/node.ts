@@ -9,8 +9,10 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_VERSION, PRINCIPAL_BUILT_IN } from '../core/locks/command.js';
 import type { SettingName } from '../core/locks/settings.js';
+import type { ConnectionHandlers } from '../io/client-socket.js';
 import { MonotonicClock } from '../io/clock.js';
 import { SystemEntropy } from '../io/entropy.js';
+import { HttpDoor } from '../io/http/http-door.js';
 import { type OpenedLogPort, openLog } from '../io/log/log.js';
 import { corruptLog } from '../io/log/log-error.js';
 import { PeerLinks } from '../io/peers/peer-links.js';
@@ -24,6 +26,7 @@ import { TICK_MS } from '../limits.js';
 import type { Logger } from '../observe/logger.js';
 import { DEFAULT_POLICY } from '../replica/compaction-state.js';
 import type { FetchedSnapshot } from '../replica/ports.js';
+import { Metrics, type NodeFigures } from '../observe/metrics.js';
 import { Replica } from '../replica/replica.js';
 import { encodeFounding, type FoundingRecord } from '../wire/founding.js';
 import { WorkerPool } from '../workers/pool.js';
@@ -31,6 +34,7 @@ import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
 import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
 import { NodeSnapshots } from './snapshots.js';
+import { readVersion } from './version.js';
 
 /** A leader that is told to end gets this long to hand over before its clients are let go. */
 const HAND_OVER_MS_MAX = 2_000;
@@ -186,6 +190,21 @@ function joinAddresses(record: FoundingRecord, options: ServeOptions): MemberAdd
   });
 }
 
+/** What /metrics shows of a replica. */
+function figuresOf(replica: Replica): NodeFigures {
+  const status = replica.status();
+  return {
+    term: status.term,
+    isLeader: status.role === 'leader',
+    leaderId: status.leaderId,
+    appliedIndex: status.appliedIndex,
+    commitIndex: status.commitIndex,
+    revision: status.revision,
+    clusterTimeMs: status.clusterTime,
+    counters: status.counters,
+  };
+}
+
 /** The parts of a founded node and the wires between them. */
 class Node {
   private readonly replica: Replica;
@@ -193,6 +212,8 @@ class Node {
   private readonly links: PeerLinks;
   private readonly clients: TcpServer;
   private readonly snapshots: NodeSnapshots;
+  private readonly metrics = new Metrics(() => figuresOf(this.replica));
+  private readonly door: HttpDoor | null;
   private ticker: NodeJS.Timeout | null = null;
   private readonly nodeId: number;
 
@@ -261,20 +282,33 @@ class Node {
       turn: this.turn,
     });
     opened.log.setEvents(this.replica);
-    this.clients = new TcpServer({
-      ...options.client,
-      principal: PRINCIPAL_BUILT_IN,
-      handlers: {
-        onOpen: (connection) => this.replica.connectionOpened(connection),
-        onFrame: (connection, bytes, start, end) =>
-          this.replica.receive(connection, bytes, start, end),
-        onClose: (connection) => this.replica.connectionClosed(connection),
-      },
+    const handlers: ConnectionHandlers = {
+      onOpen: (connection) => this.replica.connectionOpened(connection),
+      onFrame: (connection, bytes, start, end) =>
+        this.replica.receive(connection, bytes, start, end),
+      onClose: (connection) => this.replica.connectionClosed(connection),
+    };
+    this.clients = new TcpServer({ ...options.client, principal: PRINCIPAL_BUILT_IN, handlers });
+    this.door = this.openDoor(options, handlers);
+  }
+
+  private openDoor(options: ServeOptions, handlers: ConnectionHandlers): HttpDoor | null {
+    if (options.http === null) return null;
+    return new HttpDoor({
+      ...options.http,
+      nodeId: options.nodeId,
+      version: readVersion(),
+      names: [options.http.host, ...options.httpNames],
+      replica: this.replica,
+      handlers,
+      meter: this.metrics,
+      assets: new Map(),
     });
   }
 
   async open(): Promise<void> {
     await this.clients.listen();
+    await this.door?.listen();
     this.links.start();
     this.ticker = setInterval(() => this.replica.onTick(), TICK_MS);
     this.turn.soon();
@@ -282,6 +316,8 @@ class Node {
 
   async close(): Promise<void> {
     if (this.ticker !== null) await this.handOver();
+    this.door?.close();
+    this.metrics.close();
     await this.clients.close();
     if (this.ticker !== null) clearInterval(this.ticker);
     this.turn.close();

@@ -41,6 +41,10 @@ export interface ServeOptions {
   /** Where this node listens. */
   readonly client: Endpoint;
   readonly peer: Endpoint;
+  /** HTTP and WebSocket port; null: none. */
+  readonly http: Endpoint | null;
+  /** Names by which the HTTP port may be asked, beside addresses and localhost. */
+  readonly httpNames: readonly string[];
   /** Every member, this node included, by ascending node id. */
   readonly members: readonly MemberAddress[];
   /** True when this node founds the cluster if nobody has. */
@@ -62,6 +66,8 @@ export interface ServeWords {
   readonly data?: string | undefined;
   readonly client?: string | undefined;
   readonly peer?: string | undefined;
+  readonly http?: string | undefined;
+  readonly httpName?: readonly string[] | undefined;
   readonly peers?: string | undefined;
   readonly clients?: string | undefined;
   readonly bootstrap?: boolean | undefined;
@@ -77,6 +83,7 @@ export interface ServeWords {
 export const NODE_ID_MAX = 65_535;
 const PORT_MAX = 65_535;
 const ENTRIES_GREATEST = 1_000_000_000;
+const HOST_NAME_PATTERN = /^[A-Za-z0-9._-]{1,253}$/;
 const ZONE_PATTERN = /^[A-Za-z0-9._-]{0,64}$/;
 
 /** A command line that cannot be served; `option` is the one to look at. */
@@ -184,6 +191,15 @@ function isSettingName(text: string): text is SettingName {
   return Object.hasOwn(SETTING_RANGES, text);
 }
 
+/** Reads host names, without ports. */
+function parseHttpNames(words: readonly string[]): readonly string[] {
+  for (const word of words) {
+    if (HOST_NAME_PATTERN.test(word)) continue;
+    throw new OptionError('--http-name', `give a host name without a port, not '${word}'`);
+  }
+  return words;
+}
+
 function required(option: string, text: string | undefined): string {
   if (text === undefined || text === '') throw new OptionError(option, 'is required');
   return text;
@@ -247,6 +263,7 @@ export function parseServeOptions(words: ServeWords): ServeOptions {
   const dataFolder = required('--data', words.data);
   const client = parseEndpoint('--client', required('--client', words.client));
   const peer = parseEndpoint('--peer', required('--peer', words.peer));
+  const http = words.http === undefined ? null : parseEndpoint('--http', words.http);
   const members = joinMembers(
     parseMemberList('--peers', required('--peers', words.peers)),
     parseMemberList('--clients', required('--clients', words.clients)),
@@ -268,6 +285,8 @@ export function parseServeOptions(words: ServeWords): ServeOptions {
     dataFolder,
     client,
     peer,
+    http,
+    httpNames: parseHttpNames(words.httpName ?? []),
     members,
     bootstrap: words.bootstrap ?? false,
     zone,

@@ -160,6 +160,11 @@ export class Cluster {
     return formatEndpoint(this.node(nodeId).place.client);
   }
 
+  /** `http://host:port` of a node's HTTP port. */
+  httpUrl(nodeId: number): string {
+    return `http://${formatEndpoint(this.node(nodeId).place.http)}`;
+  }
+
   peerEndpoint(nodeId: number): string {
     return formatEndpoint(this.node(nodeId).place.peer);
   }
@@ -316,7 +321,7 @@ export class Cluster {
 
   private async place(): Promise<void> {
     const count = this.options.nodes ?? 5;
-    const ports = await freePorts(2 * count);
+    const ports = await freePorts(3 * count);
     this.nodes = Array.from({ length: count }, (_, at) => {
       const folder = path.join(this.folder, `node-${at + 1}`);
       mkdirSync(folder, { recursive: true });
@@ -325,8 +330,9 @@ export class Cluster {
       const place: LocalNode = {
         nodeId: at + 1,
         dataFolder: path.join(folder, 'data'),
-        client: { host, port: ports[2 * at] ?? 0 },
-        peer: { host, port: ports[2 * at + 1] ?? 0 },
+        client: { host, port: ports[3 * at] ?? 0 },
+        http: { host, port: ports[3 * at + 1] ?? 0 },
+        peer: { host, port: ports[3 * at + 2] ?? 0 },
       };
       return new HarnessNode(place, path.join(folder, 'output.log'));
     });

@@ -23,6 +23,7 @@ import { CliError, ExitCode } from '../exit-codes.js';
 import {
   BASE_PORT_DEFAULT,
   clientAddresses,
+  httpAddresses,
   LOCAL_NODES,
   type LocalNode,
   localNodes,
@@ -104,7 +105,7 @@ function tryPort({ host, port }: Endpoint): Promise<NodeJS.ErrnoException | null
 
 /** The first port of the nodes that is not free, as words; '' when all are. */
 async function findTakenPort(nodes: readonly LocalNode[]): Promise<string> {
-  for (const endpoint of nodes.flatMap((node) => [node.client, node.peer])) {
+  for (const endpoint of nodes.flatMap((node) => [node.client, node.http, node.peer])) {
     const error = await tryPort(endpoint);
     if (error !== null) return `${formatEndpoint(endpoint)} (${error.code ?? error.message})`;
   }
@@ -168,8 +169,11 @@ async function run(input: CommandInput): Promise<number> {
   if (leader !== null && !children.isEnding) {
     rmSync(path.join(folder, FOUNDING_MARK), { force: true });
     const addresses = clientAddresses(nodes);
-    input.output.result({ ready: true, leader, clients: addresses.split(','), data: folder }, [
-      `holdfast: cluster ready  leader ${leader}  clients ${addresses}  data ${folder}`,
+    const http = httpAddresses(nodes);
+    const ready = { ready: true, leader, clients: addresses.split(','), http: http.split(',') };
+    const ports = `clients ${addresses}  http ${http}`;
+    input.output.result({ ...ready, data: folder }, [
+      `holdfast: cluster ready  leader ${leader}  ${ports}  data ${folder}`,
     ]);
   } else if (leader === null && !children.isEnding) {
     children.end(`${children.runningCount} nodes run, and it takes ${needed}`);
@@ -183,9 +187,10 @@ export const devCommand: CommandSpec = {
   path: ['dev'],
   summary: 'run five durable nodes on this machine until Ctrl-C',
   details:
-    'Node i serves clients on the base port + i and other nodes on the base port + 200 + i. ' +
-    'The cluster is founded when all five data folders are empty. Founded, it starts with three ' +
-    'good nodes of five; the others are reported. Node logs are in DIR/logs.',
+    'Node i serves clients on the base port + i, HTTP on the base port + 100 + i and other nodes ' +
+    'on the base port + 200 + i. The cluster is founded when all five data folders are empty. ' +
+    'Founded, it starts with three good nodes of five; the others are reported. Node logs are in ' +
+    'DIR/logs.',
   arguments: [],
   options: [
     {

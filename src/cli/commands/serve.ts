@@ -14,6 +14,13 @@ const OPTIONS: readonly OptionSpec[] = [
   { name: 'node-id', kind: 'text', value: 'N', summary: 'this node’s id, 1 to 65535' },
   { name: 'data', kind: 'text', value: 'DIR', summary: 'folder of its log and identity' },
   { name: 'client', kind: 'text', value: 'HOST:PORT', summary: 'where clients connect' },
+  { name: 'http', kind: 'text', value: 'HOST:PORT', summary: 'where HTTP and WebSockets connect' },
+  {
+    name: 'http-name',
+    kind: 'list',
+    value: 'NAME',
+    summary: 'a name by which the HTTP port may be asked; may be repeated',
+  },
   { name: 'peer', kind: 'text', value: 'HOST:PORT', summary: 'where the other nodes connect' },
   {
     name: 'peers',
@@ -82,6 +89,8 @@ async function run(input: CommandInput): Promise<number> {
     data: input.text('data'),
     client: input.text('client'),
     peer: input.text('peer'),
+    http: input.text('http'),
+    httpName: input.list('http-name'),
     peers: input.text('peers'),
     clients: input.text('clients'),
     bootstrap: input.flag('bootstrap'),

@@ -15,11 +15,12 @@ import type { NodeStatus } from '../../../src/cli/node-status.js';
 import { formatTable } from '../../../src/cli/output.js';
 import { parseServeOptions } from '../../../src/server/options.js';
 
-t.test('node i: clients 7400 + i, peers 7600 + i, folder node-i', async (t) => {
+t.test('node i: clients 7400 + i, HTTP 7500 + i, peers 7600 + i, folder node-i', async (t) => {
   const nodes = localNodes('/data', 7_400);
   t.equal(nodes.length, 5);
-  for (const { nodeId, client, peer, dataFolder } of nodes) {
+  for (const { nodeId, client, http, peer, dataFolder } of nodes) {
     t.equal(client.port, 7_400 + nodeId);
+    t.equal(http.port, 7_500 + nodeId);
     t.equal(peer.port, 7_600 + nodeId);
     t.equal(dataFolder, `/data/node-${nodeId}`);
   }
@@ -43,12 +44,14 @@ t.test('the words for a node are options that serve accepts', async (t) => {
       data: values.get('--data'),
       client: values.get('--client'),
       peer: values.get('--peer'),
+      http: values.get('--http'),
       peers: values.get('--peers'),
       clients: values.get('--clients'),
       bootstrap: values.has('--bootstrap'),
       untilStdinEnds: values.has('--until-stdin-ends'),
     });
     t.same(options.client, node.client);
+    t.same(options.http, node.http);
     t.equal(options.members.length, 5);
     t.equal(options.bootstrap, node.nodeId === 1);
     t.ok(options.untilStdinEnds);

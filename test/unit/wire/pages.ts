@@ -16,6 +16,8 @@ import {
   RESERVED_COMMANDS,
 } from '../../../src/wire/commands.js';
 import { ERROR_ROWS, ErrorCode, type ErrorRow } from '../../../src/wire/errors.js';
+import { type Parameter, ROUTES, type Route } from '../../../src/wire/http-routes.js';
+import { HTTP_SCHEMAS } from '../../../src/wire/http-schema.js';
 import { unpackOracle } from './oracle.js';
 import { EXAMPLES, type Example } from './protocol-examples.js';
 
@@ -163,6 +165,34 @@ function exampleSections(): string {
   }).join('\n\n');
 }
 
+function parameterRows(place: string, rows: readonly Parameter[]): string[][] {
+  return rows.map(({ name, type, isNeeded, meaning }) => {
+    return [`\`${name}\``, place, type, isNeeded ? 'yes' : 'no', meaning];
+  });
+}
+
+/** What a route gives: the members of its component. */
+function answerLine(route: Route): string {
+  if (route.answer === '') return `Gives ${route.media ?? ''}.`;
+  const schema = HTTP_SCHEMAS[route.answer] as { properties: object };
+  const members = Object.keys(schema.properties).map((name) => `\`${name}\``);
+  return `Gives ${members.join(', ')}.`;
+}
+
+function routeSection(route: Route): string {
+  const parts = [`### ${route.method} ${route.path}`, route.meaning];
+  const rows = [...parameterRows('query', route.query), ...parameterRows('body', route.body)];
+  if (rows.length > 0) parts.push(table(['parameter', 'in', 'type', 'needed', 'meaning'], rows));
+  if (route.isNamed) parts.push('Has to be named, by `Idempotency-Key` or `request_id`.');
+  if (route.session === 'path') parts.push('Needs `Holdfast-Session-Secret`.');
+  parts.push(answerLine(route));
+  return parts.join('\n\n');
+}
+
+function routeSections(): string {
+  return ROUTES.map(routeSection).join('\n\n');
+}
+
 /** Text by the name of its mark. */
 function sections(): ReadonlyMap<string, string> {
   const reserved = RESERVED_COMMANDS.map(String).join(', ');
@@ -184,6 +214,7 @@ function sections(): ReadonlyMap<string, string> {
         LIMIT_ROWS.map(([bound, what]) => [bound.toLocaleString('en'), what]),
       ),
     ],
+    ['routes', routeSections()],
     ['examples', exampleSections()],
     ['errors of the log', errorTable(inLog)],
     ['errors of a node', errorTable(outside)],
@@ -192,7 +223,11 @@ function sections(): ReadonlyMap<string, string> {
 }
 
 /** The pages with generated parts. */
-export const GENERATED_PAGES: readonly string[] = ['docs/PROTOCOL.md', 'docs/ERRORS.md'];
+export const GENERATED_PAGES: readonly string[] = [
+  'docs/PROTOCOL.md',
+  'docs/ERRORS.md',
+  'docs/HTTP.md',
+];
 
 /**
  * The page with every generated part as it has to be.

@@ -1,5 +1,5 @@
 /**
- * Writes the generated parts of docs/PROTOCOL.md and docs/ERRORS.md: `npm run docs`.
+ * Writes the generated parts of docs/PROTOCOL.md, docs/ERRORS.md and docs/HTTP.md: `npm run docs`.
  *
  * Owns: nothing. Never: prose. pages.test.ts fails as long as a page differs from the code.
  */

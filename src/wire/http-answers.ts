@@ -1,0 +1,354 @@
+/**
+ * Turns replies of the binary protocol into the JSON of the HTTP interface.
+ *
+ * Owns: the JSON names of every field. Never: a status line or a socket. Metadata that is no UTF-8
+ * is null, with its bytes in metadata_base64. Used by: io/http.
+ */
+import { EventKind } from '../core/locks/event.js';
+import { LeaseEnd } from '../core/locks/outcome.js';
+import { ErrorCode, errorRow } from './errors.js';
+import type { Reply } from './response.js';
+
+export type Json = { readonly [name: string]: unknown };
+
+/** What the request named: its path parameter and its key. */
+export interface Asked {
+  /** Path parameter: lock name, lease id, session id or request id. */
+  readonly subject: string;
+  /** Lease id of proclaim and resign. */
+  readonly leaseId: string;
+  /** Node id of a transfer, 0 for none. */
+  readonly nodeId: number;
+  readonly key: string;
+}
+
+const STRICT = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** 32 hexadecimal digits. */
+export function hexOf(bytes: unknown): string {
+  if (!(bytes instanceof Uint8Array)) return '';
+  let text = '';
+  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
+  return text;
+}
+
+/** The bytes of hexadecimal digits, or null when the text is not 32 of them. */
+export function bytesOfHex(text: string): Uint8Array | null {
+  if (!/^[0-9a-fA-F]{32}$/.test(text)) return null;
+  return Uint8Array.from({ length: 16 }, (_, at) =>
+    Number.parseInt(text.slice(2 * at, 2 * at + 2), 16),
+  );
+}
+
+function base64Of(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes));
+}
+
+/** `name` as text, and `name`_base64 when it is none. */
+function textOrBytes(name: string, value: unknown): Json {
+  if (!(value instanceof Uint8Array)) return { [name]: typeof value === 'string' ? value : null };
+  try {
+    return { [name]: STRICT.decode(value) };
+  } catch {
+    return { [name]: null, [`${name}_base64`]: base64Of(value) };
+  }
+}
+
+function countAt(fields: readonly unknown[], at: number): number {
+  const value = fields[at];
+  return typeof value === 'number' ? value : 0;
+}
+
+function listAt(fields: readonly unknown[], at: number): readonly unknown[] {
+  const value = fields[at];
+  return Array.isArray(value) ? value : [];
+}
+
+function termOf(reply: Reply, expiresAt: number, ttlMs: number): Json {
+  const now = Math.max(0, reply.clusterTimeMs);
+  return { ttl_ms: ttlMs, expires_at: expiresAt, expires_in_ms: Math.max(0, expiresAt - now) };
+}
+
+/** lease, token, revision, deadline, ttl_ms from `at` on. */
+function grantOf(reply: Reply, fields: readonly unknown[], at: number): Json {
+  return {
+    lease_id: hexOf(fields[at]),
+    fencing_token: countAt(fields, at + 1),
+    revision: countAt(fields, at + 2),
+    ...termOf(reply, countAt(fields, at + 3), countAt(fields, at + 4)),
+  };
+}
+
+function holderOf(row: unknown, now: number): Json | null {
+  if (!Array.isArray(row)) return null;
+  const expiresAt = countAt(row, 2);
+  return {
+    fencing_token: countAt(row, 0),
+    since: countAt(row, 1),
+    expires_at: expiresAt,
+    expires_in_ms: Math.max(0, expiresAt - now),
+    last_renewed: countAt(row, 3),
+    principal: countAt(row, 4),
+    in_session: row[5] === true,
+    ...textOrBytes('metadata', row[6]),
+  };
+}
+
+function waiterOf(row: unknown): Json {
+  const fields = Array.isArray(row) ? row : [];
+  return {
+    place: countAt(fields, 0),
+    since: countAt(fields, 1),
+    until: countAt(fields, 2),
+    principal: countAt(fields, 3),
+    ...textOrBytes('metadata', fields[4]),
+  };
+}
+
+/** A lock row without its queue. */
+export function lockRowOf(row: unknown, now: number): Json {
+  const fields: readonly unknown[] = Array.isArray(row) ? row : [];
+  return {
+    name: String(fields[0]),
+    last_revision: countAt(fields, 1),
+    holder: holderOf(fields[2], now),
+    waiters: countAt(fields, 3),
+    fencing: fields[4] === 'best-effort' ? 'best-effort' : 'required',
+  };
+}
+
+function readPointOf(reply: Reply, at: number): Json {
+  const age = reply.fields[at + 2];
+  return {
+    revision: countAt(reply.fields, at),
+    applied_index: countAt(reply.fields, at + 1),
+    cluster_time: reply.clusterTimeMs,
+    ...(typeof age === 'number' ? { age_ms: age } : {}),
+  };
+}
+
+function lockOf(reply: Reply, asked: Asked): Json {
+  const row = reply.fields[0];
+  const point = readPointOf(reply, 1);
+  if (!Array.isArray(row)) {
+    const free = { last_revision: null, holder: null, waiters: 0, fencing: 'required', queue: [] };
+    return { name: asked.subject, ...free, ...point };
+  }
+  const queue = listAt(row, 5).map(waiterOf);
+  return { ...lockRowOf(row, reply.clusterTimeMs), queue, ...point };
+}
+
+function pageOf(reply: Reply): Json {
+  const now = reply.clusterTimeMs;
+  return {
+    locks: listAt(reply.fields, 0).map((row) => lockRowOf(row, now)),
+    next_cursor: typeof reply.fields[1] === 'string' ? reply.fields[1] : null,
+    ...readPointOf(reply, 2),
+  };
+}
+
+function electionOf(reply: Reply, asked: Asked): Json {
+  const row = reply.fields[0];
+  const now = reply.clusterTimeMs;
+  const holder: unknown = Array.isArray(row) ? row[2] : null;
+  return {
+    name: asked.subject,
+    leader: leaderOf(holder, now),
+    candidates: Array.isArray(row) ? countAt(row, 3) : 0,
+    revision: countAt(reply.fields, 1),
+    cluster_time: now,
+  };
+}
+
+/** Who leads an election, from the holder of its lock. */
+export function leaderOf(holder: unknown, now: number): Json | null {
+  if (!Array.isArray(holder)) return null;
+  const expiresAt = countAt(holder, 2);
+  return {
+    ...textOrBytes('value', holder[6]),
+    fencing_token: countAt(holder, 0),
+    since: countAt(holder, 1),
+    expires_at: expiresAt,
+    expires_in_ms: Math.max(0, expiresAt - now),
+  };
+}
+
+/** The public name of a code: OK, QUEUED, or that of the error. */
+export function codeName(code: number): string {
+  if (code === ErrorCode.Ok) return 'OK';
+  return code === ErrorCode.Queued ? 'QUEUED' : errorRow(code).code;
+}
+
+function lookupOf(reply: Reply, asked: Asked): Json {
+  const state = String(reply.fields[0]);
+  const head = { request_id: asked.subject, state, cluster_time: reply.clusterTimeMs };
+  const stored = reply.fields[1];
+  if (!Array.isArray(stored)) return head;
+  const code = countAt(stored, 0);
+  const named = { ...head, code: codeName(code) };
+  if (code === ErrorCode.Queued) return { ...named, place: countAt(stored, 3) };
+  if (code !== ErrorCode.Ok) return named;
+  if (stored.length === 8) return { ...named, ...grantOf(reply, stored, 3) };
+  if (stored.length !== 7) return named;
+  const term = termOf(reply, countAt(stored, 5), countAt(stored, 6));
+  return { ...named, session_id: hexOf(stored[3]), secret: hexOf(stored[4]), ...term };
+}
+
+function cancellationOf(reply: Reply, asked: Asked): Json {
+  const cause = countAt(reply.fields, 0);
+  return {
+    request_id: asked.subject,
+    cancelled: cause === ErrorCode.Cancelled,
+    code: codeName(cause),
+    ...(reply.fields.length > 1 ? grantOf(reply, reply.fields, 1) : {}),
+    cluster_time: reply.clusterTimeMs,
+  };
+}
+
+function renewalOf(reply: Reply, leaseId: string): Json {
+  const { fields } = reply;
+  const term = termOf(reply, countAt(fields, 0), countAt(fields, 1));
+  return {
+    lease_id: leaseId,
+    fencing_token: countAt(fields, 2),
+    ...term,
+    cluster_time: reply.clusterTimeMs,
+  };
+}
+
+function releaseOf(reply: Reply, leaseId: string): Json {
+  return {
+    lease_id: leaseId,
+    released: true,
+    revision: countAt(reply.fields, 0),
+    cluster_time: reply.clusterTimeMs,
+    replay: reply.isReplay,
+  };
+}
+
+/** The JSON of a reply with code Ok, by the id of its route. */
+export function answerOf(routeId: string, reply: Reply, asked: Asked): Json {
+  const { fields } = reply;
+  const time = { cluster_time: reply.clusterTimeMs };
+  switch (routeId) {
+    case 'acquire':
+    case 'campaign': {
+      const named = { replay: reply.isReplay, request_id: asked.key };
+      return { name: asked.subject, ...grantOf(reply, fields, 0), ...time, ...named };
+    }
+    case 'get':
+      return lockOf(reply, asked);
+    case 'list':
+      return pageOf(reply);
+    case 'check': {
+      const verdict = { verdict: fields[0], fencing_token: countAt(fields, 1) };
+      return { name: asked.subject, ...verdict, ...time };
+    }
+    case 'renew':
+      return renewalOf(reply, asked.subject);
+    case 'proclaim':
+      return renewalOf(reply, asked.leaseId);
+    case 'release':
+      return releaseOf(reply, asked.subject);
+    case 'resign':
+      return releaseOf(reply, asked.leaseId);
+    case 'session-open': {
+      const ids = { session_id: hexOf(fields[0]), secret: hexOf(fields[1]) };
+      const term = termOf(reply, countAt(fields, 2), countAt(fields, 3));
+      return { ...ids, ...term, ...time, replay: reply.isReplay, request_id: asked.key };
+    }
+    case 'session-renew': {
+      const term = termOf(reply, countAt(fields, 0), countAt(fields, 1));
+      return { session_id: asked.subject, ...term, ...time };
+    }
+    case 'session-close':
+      return { session_id: asked.subject, closed: true, ...time, replay: reply.isReplay };
+    case 'lookup':
+      return lookupOf(reply, asked);
+    case 'cancel':
+      return cancellationOf(reply, asked);
+    case 'election':
+      return electionOf(reply, asked);
+    case 'transfer':
+      return { node_id: asked.nodeId, asked: true };
+    default:
+      throw new Error(`http: no answer for route ${routeId}`);
+  }
+}
+
+const LEASE_END_NAMES = namesOf(LeaseEnd);
+const EVENT_NAMES = namesOf(EventKind);
+
+/** snake_case names by number. */
+function namesOf(numbers: { readonly [name: string]: number }): ReadonlyMap<number, string> {
+  const names = new Map<number, string>();
+  for (const [name, number] of Object.entries(numbers)) {
+    names.set(number, name.replace(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase());
+  }
+  return names;
+}
+
+/** How a lease ended, in words. */
+export function leaseEndName(cause: number): string {
+  return LEASE_END_NAMES.get(cause) ?? 'unknown';
+}
+
+/** One event row as JSON. */
+export function eventOf(row: unknown): Json {
+  const fields: readonly unknown[] = Array.isArray(row) ? row : [];
+  const kind = countAt(fields, 1);
+  const cause = countAt(fields, 5);
+  return {
+    type: EVENT_NAMES.get(kind) ?? 'unknown',
+    revision: countAt(fields, 0),
+    name: String(fields[2]),
+    fencing_token: countAt(fields, 3),
+    place: countAt(fields, 4),
+    cause: causeName(kind, cause),
+    principal: countAt(fields, 6),
+    cluster_time: countAt(fields, 7),
+  };
+}
+
+function causeName(kind: number, cause: number): string | null {
+  if (kind === EventKind.Ended) return leaseEndName(cause);
+  return kind === EventKind.Left ? codeName(cause) : null;
+}
+
+/** What a refusal says beside code, message, retryable and outcome. */
+export function detailOf(reply: Reply): Json {
+  const { fields, code } = reply;
+  const detail: { [name: string]: unknown } = {};
+  if (reply.retryAfterMs >= 0) detail['retry_after_ms'] = reply.retryAfterMs;
+  if (reply.clusterTimeMs >= 0) detail['cluster_time'] = reply.clusterTimeMs;
+  if (code === ErrorCode.LockBusy) detail['holder'] = busyHolderOf(fields);
+  if (code === ErrorCode.StaleLease) {
+    detail['cause'] = leaseEndName(countAt(fields, 0));
+    detail['ended_revision'] = countAt(fields, 1);
+  }
+  if (code === ErrorCode.NotLeader) detail['leader'] = leaderAddressOf(fields);
+  if (code === ErrorCode.Compacted) {
+    detail['oldest_revision'] = countAt(fields, 0);
+    detail['revision'] = countAt(fields, 1);
+  }
+  if (code === ErrorCode.BadRequest || code === ErrorCode.Limit) {
+    detail['field'] = typeof fields[0] === 'string' ? fields[0] : '';
+  }
+  return detail;
+}
+
+function leaderAddressOf(fields: readonly unknown[]): Json | null {
+  const nodeId = countAt(fields, 0);
+  return nodeId === 0 ? null : { node_id: nodeId, address: String(fields[1]) };
+}
+
+function busyHolderOf(fields: readonly unknown[]): Json | null {
+  if (countAt(fields, 0) === 0) return null;
+  return {
+    fencing_token: countAt(fields, 0),
+    since: countAt(fields, 1),
+    expires_at: countAt(fields, 2),
+    principal: countAt(fields, 3),
+    ...textOrBytes('metadata', fields[4]),
+  };
+}
