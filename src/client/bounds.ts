@@ -56,6 +56,9 @@ export const LIVENESS_PING_MS = 2_000;
 /** … and given up when it heard nothing for this long. */
 export const LIVENESS_SILENCE_MS = 5_000;
 
+/** Items of one watch that its consumer has not taken. Full: the connection is given up a while. */
+export const WATCH_EVENTS_WAITING_MAX = 16_384;
+
 /** How often the event loop's delay is measured while a lease is held. */
 export const LOOP_DELAY_TICK_MS = 100;
 /** The measured delay halves in this time. */

@@ -10,6 +10,7 @@ import { acquire } from './acquire.js';
 import { attended } from './attended.js';
 import { CLOSE_DEADLINE_DEFAULT_MS } from './bounds.js';
 import type { Counters } from './counters.js';
+import { Leadership, type LeaderView, observe } from './election.js';
 import { badRequest, clientClosed, ErrorCode, HoldfastError, suppress } from './errors.js';
 import { Lease } from './lease.js';
 import { inByteOrder, LeaseSet } from './lease-set.js';
@@ -20,6 +21,7 @@ import {
   type AcquirePlan,
   type CallOptions,
   checkMs,
+  checkName,
   checkOptions,
   checkWork,
   planAcquire,
@@ -39,6 +41,7 @@ import type { Member } from './reply.js';
 import { Session, type SessionOptions } from './session.js';
 import { Sessions } from './sessions.js';
 import { TimeLeft } from './time-left.js';
+import { type WatchItem, type WatchOptions, WatchStreams } from './watch.js';
 
 /** What work under a lock is given. */
 export type Work<Result> = (lease: Lease) => Result | Promise<Result>;
@@ -73,6 +76,7 @@ export class Client implements AsyncDisposable {
   readonly #parts: Parts;
   readonly #sessions: Sessions;
   readonly #reads: Reads;
+  readonly #watches: WatchStreams;
   readonly #reentrancy = new Reentrancy();
   readonly #alone = new Set<Ownership>();
   #close: Promise<void> | undefined;
@@ -82,6 +86,8 @@ export class Client implements AsyncDisposable {
     this.#parts = parts;
     this.#sessions = new Sessions(parts);
     this.#reads = new Reads(parts.leader);
+    const { leader, ambient } = parts;
+    this.#watches = new WatchStreams(ambient, { dial: leader.dial, endpoints: () => leader.nodes });
   }
 
   /** Counts of what happened in this client and was nobody's error. Read only. */
@@ -176,6 +182,52 @@ export class Client implements AsyncDisposable {
   /** Whether `token` is that of the lock's present holder. Linearizable. */
   check(name: string, token: number, options: CallOptions = {}): Promise<TokenCheck> {
     return attended(this.#reads.check(name, token, options));
+  }
+
+  /**
+   * Follows one lock: every event once, in order, over lost connections and changes of leader.
+   * Throws COMPACTED when what comes next is no longer kept, unless `recovers`; BAD_REQUEST.
+   *
+   * @example
+   * for await (const item of client.watch('reports/daily')) console.log(item.type);
+   */
+  watch(name: string, options: WatchOptions = {}): AsyncIterable<WatchItem> {
+    return this.#watches.watch([checkName(name), null], checkWatch(options));
+  }
+
+  /**
+   * Follows every lock whose name starts with `prefix`; see watch().
+   *
+   * @example
+   * for await (const item of client.watchPrefix('shards/', { snapshot: true, recovers: true })) {
+   *   if (item.type === 'granted') console.log(item.name, item.token);
+   * }
+   */
+  watchPrefix(prefix: string, options: WatchOptions = {}): AsyncIterable<WatchItem> {
+    return this.#watches.watch([null, prefix], checkWatch(options));
+  }
+
+  /**
+   * Stands for election and resolves when it is won: an acquire of the lock `name`, with a value
+   * that observers see. Rejects as acquire does.
+   *
+   * @example
+   * await using leadership = await client.elect('primary', '10.0.0.7:5432', { waitMs: 60_000 });
+   */
+  async elect(name: string, value: string, options: AcquireOptions = {}): Promise<Leadership> {
+    const metadata = new TextEncoder().encode(value);
+    return new Leadership(await this.acquire(name, { ...options, metadata }));
+  }
+
+  /**
+   * Who leads an election, now and at every change, the times without a leader included.
+   *
+   * @example
+   * for await (const view of client.observe('primary')) console.log(view);
+   */
+  observe(name: string, options: { signal?: AbortSignal } = {}): AsyncIterable<LeaderView> {
+    const items = this.watch(name, { ...options, snapshot: true, recovers: true });
+    return observe(items, () => this.get(name));
   }
 
   /** What the asked node says of itself: role, term, leader, indexes, counts (docs/PROTOCOL.md). */
@@ -334,6 +386,7 @@ export class Client implements AsyncDisposable {
   async #closeOnce(deadlineMs: number): Promise<void> {
     const { leader, debts, ambient } = this.#parts;
     debts.close();
+    this.#watches.close();
     leader.failAll();
     const error = clientClosed('applied');
     const releases = [...this.#alone].map((ownership) => ownership.release(deadlineMs, error));
@@ -353,6 +406,15 @@ function lostDuring(name: string, lost: HoldfastError, value: unknown): Holdfast
     details: { ...lost.details, value },
     cause: lost,
   });
+}
+
+function checkWatch(options: WatchOptions): WatchOptions {
+  const { fromRevision: from, snapshot } = options;
+  if (from === undefined || (Number.isSafeInteger(from) && from >= 1 && snapshot !== true)) {
+    return options;
+  }
+  const wanted = 'wanted 1 or more, and no snapshot beside it';
+  throw badRequest('revision', `fromRevision is ${from}, ${wanted}`);
 }
 
 /** The most that acquireInOrder may take altogether: the longest wait that a lock allows. */

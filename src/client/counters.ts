@@ -46,6 +46,10 @@ export class Counters {
   grantsReturned = 0;
   /** Releases and cancels that were answered in the background after their caller had gone. */
   debtsPaid = 0;
+  /** Times a watch lost its node and went on at another. */
+  watchesResumed = 0;
+  /** Watches that began anew with a snapshot, because what came next was no longer kept. */
+  watchesCompacted = 0;
   /** Releases and cancels given up: their session ended first, or too many were owed. */
   debtsDropped = 0;
 }

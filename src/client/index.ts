@@ -7,6 +7,7 @@
 export { Client, type CloseOptions, type InOrderOptions, type Work } from './client.js';
 export { type ConnectOptions, connect } from './connect.js';
 export type { Counters } from './counters.js';
+export { Leadership, type LeaderView } from './election.js';
 export {
   type ErrorDetails,
   type Holder,
@@ -32,3 +33,4 @@ export type { GetOptions, ListOptions, RequestName, TokenCheck } from './reads.j
 export type { Member } from './reply.js';
 export { Session, type SessionOptions, type SessionState } from './session.js';
 export type { SilentNode } from './unreachable.js';
+export type { LockEvent, ProgressMark, SnapshotPart, WatchItem, WatchOptions } from './watch.js';

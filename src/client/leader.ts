@@ -92,6 +92,15 @@ export class Leader implements ConnectionListener {
     return this.#greeting;
   }
 
+  /** Nodes that may be asked: the members that were learnt, and what the program named. */
+  get nodes(): readonly Endpoint[] {
+    return this.#members.length > 0 ? this.#members : this.#plan.endpoints;
+  }
+
+  get dial(): Dial {
+    return this.#plan.dial;
+  }
+
   get hasLeader(): boolean {
     return this.#current !== undefined;
   }

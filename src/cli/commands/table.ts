@@ -6,18 +6,22 @@
  */
 import type { CommandSpec } from '../command.js';
 import { devCommand } from './dev.js';
+import { electCommand } from './elect.js';
 import { getCommand, listCommand } from './get.js';
 import { lockCommand } from './lock.js';
 import { serveCommand } from './serve.js';
 import { sessionCommands } from './session.js';
 import { statusCommand } from './status.js';
 import { transferCommand } from './transfer.js';
+import { watchCommand } from './watch.js';
 
 export const COMMANDS: readonly CommandSpec[] = [
   devCommand,
   lockCommand,
   getCommand,
   listCommand,
+  watchCommand,
+  electCommand,
   statusCommand,
   transferCommand,
   ...sessionCommands,
