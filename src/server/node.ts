@@ -30,6 +30,7 @@ import { Metrics, type NodeFigures } from '../observe/metrics.js';
 import { Replica } from '../replica/replica.js';
 import { encodeFounding, type FoundingRecord } from '../wire/founding.js';
 import { WorkerPool } from '../workers/pool.js';
+import { dashboardAssets } from './dashboard.js';
 import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
 import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
@@ -302,7 +303,7 @@ class Node {
       replica: this.replica,
       handlers,
       meter: this.metrics,
-      assets: new Map(),
+      assets: dashboardAssets(),
     });
   }
 
