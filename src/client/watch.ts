@@ -207,7 +207,7 @@ export class WatchStream {
     const locks = fields[2];
     if (Array.isArray(locks)) {
       const rows = listAt(fields, 2);
-      const summaries = rows.map((_, at) => summaryOf(listAt(rows, at)));
+      const summaries = rows.map((_, at) => summaryOf(listAt(rows, at), reply.clusterTimeMs));
       this.#items.push({ type: 'snapshot', isFirst: !this.#isInSnapshot, locks: summaries });
       this.#isInSnapshot = true;
       return;

@@ -7,7 +7,6 @@
 import type { Client } from '../../client/client.js';
 import type { LeaderView } from '../../client/index.js';
 import { OptionError } from '../../server/options.js';
-import { withClient } from '../client-holder.js';
 import { readClusterOptions } from '../cluster-options.js';
 import { CLUSTER_OPTIONS, type CommandInput, type CommandSpec } from '../command.js';
 import { parseDuration } from '../duration.js';
@@ -60,7 +59,8 @@ async function run(input: CommandInput): Promise<number> {
   if (observes === (value !== undefined)) {
     throw new OptionError('VALUE', 'give a value to stand with, or --observe, and not both');
   }
-  return withClient(readClusterOptions(input), (client) => {
+  const { withClient } = await import('../client-holder.js');
+  return withClient(readClusterOptions(input), 'leader', (client) => {
     if (value === undefined) return watchLeaders(input, client, name);
     return lead(input, client, name, value);
   });

@@ -6,7 +6,6 @@
  */
 import type { WatchItem } from '../../client/index.js';
 import { OptionError, parseWhole } from '../../server/options.js';
-import { withClient } from '../client-holder.js';
 import { readClusterOptions } from '../cluster-options.js';
 import { CLUSTER_OPTIONS, type CommandInput, type CommandSpec } from '../command.js';
 import { ExitCode } from '../exit-codes.js';
@@ -66,7 +65,8 @@ async function run(input: CommandInput): Promise<number> {
       : { fromRevision: parseWhole('--from', from, 1, Number.MAX_SAFE_INTEGER) }),
   };
   const limit = parseWhole('--count', input.text('count') ?? '0', 0, Number.MAX_SAFE_INTEGER);
-  await withClient(readClusterOptions(input), async (client) => {
+  const { withClient } = await import('../client-holder.js');
+  await withClient(readClusterOptions(input), 'node', async (client) => {
     const items =
       name === undefined ? client.watchPrefix(prefix ?? '', options) : client.watch(name, options);
     let told = 0;
