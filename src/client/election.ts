@@ -2,8 +2,8 @@
  * Elections: a lock whose holder leads, with a value that observers see.
  *
  * Owns: what a leader may do, and the stream of who leads. Never: a rule of its own: a campaign is
- * an acquire, a proclamation a renewal with metadata, a resignation a release, and leading ends when
- * the lease does. Used by: client.ts.
+ * an acquire, a proclamation a renewal with metadata, a resignation a release, and leading ends
+ * when the lease does. Used by: client.ts.
  */
 import type { Lease } from './lease.js';
 import type { HolderView, LockView } from './lock-view.js';
@@ -58,8 +58,8 @@ function viewOf(holder: HolderView | null): LeaderView {
 }
 
 /**
- * Every change of who leads, beginning with how it is. A leader that has gone again before its value
- * was read is told without it.
+ * Every change of who leads, beginning with how it is. A leader that has gone again before its
+ * value was read is told without it.
  */
 export async function* observe(
   items: AsyncIterable<WatchItem>,

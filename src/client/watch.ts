@@ -2,9 +2,9 @@
  * A watch as an async iterable that resumes by itself, on any node.
  *
  * Owns: its connection, the revision up to which everything was told, and the events that were told
- * and not taken. Never: loses or repeats an event: after a lost connection it asks another node from
- * the next revision on. A consumer that is slower than events come costs a bounded buffer: then the
- * connection is given up, and the rest is asked for later. Used by: client.ts.
+ * and not taken. Never: loses or repeats an event: after a lost connection it asks another node
+ * from the next revision on. A consumer that is slower than events come costs a bounded buffer:
+ * then the connection is given up, and the rest is asked for later. Used by: client.ts.
  */
 import { WATCH_PROGRESS_MS } from '../limits.js';
 import {

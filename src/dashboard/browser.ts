@@ -1,8 +1,8 @@
 /**
  * The few things of a browser that the dashboard touches, as types.
  *
- * Owns: nothing at run time. The project compiles without the DOM's types, so that no other part can
- * reach for them by mistake. Used by: every file of the dashboard.
+ * Owns: nothing at run time. The project compiles without the DOM's types, so that no other part
+ * can reach for them by mistake. Used by: every file of the dashboard.
  */
 
 /** An element, as far as it is handed on. */

@@ -1,7 +1,8 @@
 /**
  * One plot over time, kept as wide as its place and in the colours of the page.
  *
- * Owns: the uPlot instance of one place. Never: the figures. Used by: app.ts.
+ * Owns: the uPlot instance of one place. Never: the figures.
+ * Used by: app.ts.
  */
 import uPlot from 'uplot';
 import { browser, type Element } from './browser.js';

@@ -66,7 +66,6 @@ export const NOT_YET: ReadonlySet<string> = new Set([
   'DISABLED',
   'MODE_MISMATCH',
   'STALE_TOKEN',
-  'COMPACTED',
   'CROSS_SHARD',
 ]);
 
