@@ -53,6 +53,8 @@ function install(state: ReplicaState, snapshot: FetchedSnapshot): void {
   if (!raft.installSnapshot(index, snapshot.term)) return;
   state.counters.snapshots_installed += 1;
   state.machine = machine;
+  // What lies between is not known here: watches that need it are told COMPACTED (I9).
+  state.events.begin(machine.revision + 1);
   state.appliedIndex = index;
   state.isApplyReading = false;
   state.compaction.restartCount();

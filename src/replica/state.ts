@@ -154,6 +154,8 @@ export class ReplicaState {
     this.machine =
       start?.machine ?? new LockMachine(options.settings, words(options.clusterId), seeds);
     this.appliedIndex = this.machine.appliedIndex;
+    this.events.begin(this.machine.revision + 1);
+    this.watches.seen = this.events.next;
     this.compaction = new Compaction(options.compaction ?? DEFAULT_POLICY);
     if (start !== null) this.compaction.onSnapshot(start.index, start.bytes);
     this.open = this.pending.take();
