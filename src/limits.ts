@@ -177,7 +177,7 @@ export const SNAPSHOT_CHUNKS_MAX = 16_384;
 /** Bytes after which a chunk that is being written is closed, at the end of the row. */
 export const SNAPSHOT_CHUNK_BYTES = 1 << 20;
 /** Rows of a snapshot that are read between two turns. */
-export const SNAPSHOT_ROWS_AT_ONCE = 2_000;
+export const SNAPSHOT_ROWS_AT_ONCE = 500;
 /** A node that fetches a snapshot waits this long for one chunk before it gives up for now. */
 export const SNAPSHOT_ANSWER_MS_MAX = 10_000;
 /** A leader makes no snapshot while chunks of the last one are read at least this often. */

@@ -21,6 +21,8 @@ import {
 } from './snapshot-rows.js';
 import { NONE, type Table } from './tables/table.js';
 
+const NO_BYTES = new Uint8Array(0);
+
 /** Rows in chunks of at most `chunkBytesMax` bytes and one row. */
 class ChunkWriter {
   readonly out: RowWriter;
@@ -97,7 +99,10 @@ function writeSessions(state: MachineState, chunks: ChunkWriter): Uint32Array {
   return positions;
 }
 
-/** Locks in use in any order, then idle ones from the oldest on. */
+/**
+ * Locks in use by name, so that who reads them fills the order of names from its end; then idle
+ * ones from the oldest on.
+ */
 function writeLocks(state: MachineState, chunks: ChunkWriter): Uint32Array {
   const { locks } = state;
   const positions = noPositions(locks);
@@ -108,8 +113,9 @@ function writeLocks(state: MachineState, chunks: ChunkWriter): Uint32Array {
     writeLock(state, slot, chunks.out);
     chunks.endRow();
   };
-  for (let slot = 0; slot <= locks.slots.highest; slot += 1) {
-    if (locks.isLive(slot) && !locks.isIdleAt(slot)) writeOne(slot);
+  locks.order.seek(NO_BYTES, 0, 0, false);
+  for (let slot = locks.order.nextSlot(); slot !== NONE; slot = locks.order.nextSlot()) {
+    if (!locks.isIdleAt(slot)) writeOne(slot);
   }
   for (let slot = locks.oldestIdle; slot !== NONE; slot = locks.nextIdleOf(slot)) writeOne(slot);
   return positions;
