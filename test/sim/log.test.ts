@@ -3,7 +3,8 @@
  */
 import t from 'tap';
 import { logConformance } from '../conformance/log-port.js';
-import { openSimLog, SimDisk } from './sim-disk.js';
+import { SimDisk } from './sim-disk.js';
+import { openSimLog } from './sim-log.js';
 import { World } from './world.js';
 
 /** A world that runs by itself, since the suite waits with promises. */

@@ -15,7 +15,8 @@ import { Replica } from '../../src/replica/replica.js';
 import { PEER_VERSION, PeerVerdict } from '../../src/wire/peer.js';
 import { DeviceError } from './devices/media.js';
 import { Ledger } from './ledger.js';
-import { type OpenedSimLog, openSimLog, SimDisk, type SimLog } from './sim-disk.js';
+import { SimDisk } from './sim-disk.js';
+import { type OpenedSimLog, openSimLog, type SimLog } from './sim-log.js';
 import { SimNetwork } from './sim-network.js';
 import type { World } from './world.js';
 
