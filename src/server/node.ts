@@ -14,12 +14,9 @@ import { MonotonicClock } from '../io/clock.js';
 import { SystemEntropy } from '../io/entropy.js';
 import { HttpDoor } from '../io/http/http-door.js';
 import { type OpenedLogPort, openLog } from '../io/log/log.js';
-import { corruptLog } from '../io/log/log-error.js';
 import { PeerLinks } from '../io/peers/peer-links.js';
 import { PeerServer } from '../io/peers/peer-server.js';
 import { SnapshotLender } from '../io/snapshots/lender.js';
-import { restoreNow } from '../io/snapshots/restore.js';
-import { snapshotPlace } from '../io/snapshots/snapshot-folder.js';
 import { TcpServer } from '../io/tcp-server.js';
 import { TurnScheduler } from '../io/turn.js';
 import { TICK_MS } from '../limits.js';
@@ -35,6 +32,7 @@ import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
 import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
 import { NodeSnapshots } from './snapshots.js';
+import { restoreStart } from './start-state.js';
 import { readVersion } from './version.js';
 
 /** A leader that is told to end gets this long to hand over before its clients are let go. */
@@ -82,7 +80,10 @@ export async function startNode(
     const record = await founding.run();
     stop.throwIfAborted();
     warnOfSettings(options, record, logger);
-    const start = restoreStart(options, opened, logger);
+    const { dataFolder } = options;
+    const { firstIndex } = opened.state;
+    const from = { dataFolder, snapshot: opened.snapshot, firstIndex, hashSeeds: drawSeeds() };
+    const start = restoreStart(from, logger);
     const node = new Node(options, opened, record, server, start, logger);
     parts.add(() => node.close());
     await node.open();
@@ -102,31 +103,6 @@ function openNodeLog(options: ServeOptions, logger: Logger): Promise<OpenedLogPo
     onFatal: (reason) => logger.fatal({ reason }, 'the log has failed; this node ends'),
     onNote: (text) => logger.info({}, text),
   });
-}
-
-/**
- * The state that this node starts from: that of its newest snapshot, null for the founding. Throws
- * LogError when the log does not begin where the snapshot ends.
- */
-function restoreStart(
-  options: ServeOptions,
-  { snapshot, state }: OpenedLogPort,
-  logger: Logger,
-): FetchedSnapshot | null {
-  const { dataFolder } = options;
-  const index = snapshot?.index ?? 0;
-  if (state.firstIndex > index + 1) {
-    const found = `the log begins at ${state.firstIndex}, the newest whole snapshot is ${index}`;
-    throw corruptLog(dataFolder, found);
-  }
-  if (snapshot === null) return null;
-  const startedMs = performance.now();
-  const machine = restoreNow(snapshotPlace(dataFolder, index), snapshot, drawSeeds());
-  if (typeof machine === 'string') throw corruptLog(dataFolder, `snapshot ${index} ${machine}`);
-  const ms = Math.round(performance.now() - startedMs);
-  logger.info({ index, ms, ...machine.counts }, 'restored a snapshot');
-  const bytes = snapshot.chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
-  return { index, term: snapshot.term, bytes, machine };
 }
 
 /** Two u32 that place records in this life's indexes. */

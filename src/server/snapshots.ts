@@ -1,76 +1,69 @@
 /**
  * The SnapshotPort of a node: its jobs in order, over the log, the worker pool and the files.
  *
- * Owns: which steps make a snapshot count (sealed, made, judged by the replica, renamed, then log
- * and older snapshots dropped) and which make a fetched one count (on disk, built, its digest
- * right, renamed). Never: when, or whether a digest is right; the replica decides. A job that fails
+ * Owns: how each step of a job is carried out, and waited for. Never: which steps there are
+ * (snapshot-jobs.ts), when, or whether a digest is right; the replica decides. A job that fails
  * before its rename is told and tried again later; after it, the node ends. Made by: node.ts.
  */
+import { setImmediate as rest } from 'node:timers/promises';
 import type { Settings } from '../core/locks/settings.js';
 import type { LmdbLog } from '../io/log/log.js';
 import type { PeerAddress } from '../io/peers/founding-client.js';
-import type { FetchResult } from '../io/peers/snapshot-client.js';
-import type { SnapshotLender } from '../io/snapshots/lender.js';
-import { type Restored, restoreSlices } from '../io/snapshots/restore.js';
-import { incomingPlace } from '../io/snapshots/snapshot-folder.js';
+import type { FetchResult } from '../io/peers/snapshot-fetch.js';
 import { SNAPSHOT_CHUNK_BYTES } from '../limits.js';
-import type { Logger } from '../observe/logger.js';
 import type { SnapshotEvents, SnapshotPort } from '../replica/ports.js';
 import type { PeerHello } from '../wire/peer.js';
 import type { WorkerPool } from '../workers/pool.js';
+import {
+  discardDraft,
+  fetchNewest,
+  type Job,
+  type JobOptions,
+  keepDraft,
+  makeDraft,
+  type Step,
+} from './snapshot-jobs.js';
 
-export interface NodeSnapshotsOptions {
-  readonly dataFolder: string;
+export interface NodeSnapshotsOptions extends Omit<JobOptions, 'events'> {
   readonly clusterId: Uint8Array;
   /** Settings of the founding record. */
   readonly settings: Settings;
-  /** Two u32 that only this node knows. */
-  readonly hashSeeds: Uint32Array;
   readonly log: LmdbLog;
   readonly pool: WorkerPool;
-  readonly lender: SnapshotLender;
   readonly hello: PeerHello;
   /** Where a member is reached, null for a node that is none. */
   readonly addressOf: (nodeId: number) => PeerAddress | null;
-  readonly logger: Logger;
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 export class NodeSnapshots implements SnapshotPort {
   private isClosed = false;
+  private readonly jobs: JobOptions;
 
   constructor(
     private readonly options: NodeSnapshotsOptions,
-    private readonly events: SnapshotEvents,
-  ) {}
+    events: SnapshotEvents,
+  ) {
+    this.jobs = { ...options, events };
+  }
 
   get isLent(): boolean {
     return this.options.lender.isLent;
   }
 
   make(index: number): void {
-    this.begin(() => this.makeDraft(index));
+    this.begin(makeDraft(this.jobs, index));
   }
 
   keep(index: number, logFrom: number): void {
-    this.begin(() => this.keepDraft(index, logFrom));
+    this.begin(keepDraft(this.jobs, index, logFrom));
   }
 
   discard(index: number, digest: string): void {
-    const text = 'a snapshot does not agree with the live state: it is discarded, the log is kept';
-    this.options.logger.error({ index, digest }, text);
-    this.begin(async () => {
-      const { pool, dataFolder } = this.options;
-      await pool.run('discardDraft', { dataFolder, index });
-      this.events.onDiscarded();
-    });
+    this.begin(discardDraft(this.jobs, index, digest));
   }
 
   fetch(nodeId: number, index: number): void {
-    this.begin(() => this.fetchFrom(nodeId, index));
+    this.begin(fetchNewest(this.jobs, nodeId, index));
   }
 
   /** Waits for nothing: what is not whole counts for nothing. */
@@ -80,97 +73,51 @@ export class NodeSnapshots implements SnapshotPort {
   }
 
   /** A job that fails when its node closes has failed for that reason. */
-  private begin(job: () => Promise<void>): void {
-    job().catch((error: unknown) => {
+  private begin(job: Job): void {
+    this.drive(job).catch((error: unknown) => {
       if (!this.isClosed) throw error;
     });
   }
 
-  private async makeDraft(index: number): Promise<void> {
-    const { dataFolder, clusterId, settings, log, pool, lender, logger } = this.options;
-    await log.seal();
-    const task = { dataFolder, index, baseIndex: lender.index, clusterId, settings };
-    const made = await pool
-      .compact({ ...task, chunkBytes: SNAPSHOT_CHUNK_BYTES })
-      .catch((error: unknown) => describe(error));
-    if (this.isClosed) return;
-    if (typeof made === 'string') {
-      logger.error({ index, reason: made }, 'a snapshot could not be made');
-      this.events.onDraft(null);
-      return;
+  /** Carries out one step after the other; a job whose node closes is left where it is. */
+  private async drive(job: Job): Promise<void> {
+    let next = job.next();
+    while (next.done !== true) {
+      const result = await this.carryOut(next.value).then(
+        (value) => () => job.next(value),
+        (error: unknown) => () => job.throw(error),
+      );
+      if (this.isClosed) return;
+      next = result();
     }
-    const { bytes, entries, manifest } = made;
-    const replayMs = Math.round(made.replayMs);
-    const writeMs = Math.round(made.writeMs);
-    logger.info({ index, bytes, entries, replayMs, writeMs }, 'made a snapshot');
-    this.events.onDraft({ index, digest: manifest.digest, bytes });
   }
 
-  private async keepDraft(index: number, logFrom: number): Promise<void> {
-    const { dataFolder, log, pool, lender } = this.options;
-    await pool.run('publishDraft', { dataFolder, index });
-    lender.index = index;
-    const firstIndex = await log.dropBefore(logFrom);
-    await pool.run('removeBefore', { dataFolder, index });
-    if (!this.isClosed) this.events.onKept(index, firstIndex);
-  }
-
-  private async fetchFrom(nodeId: number, leastIndex: number): Promise<void> {
-    const { logger } = this.options;
-    const fetched = await this.download(nodeId, leastIndex);
-    if (this.isClosed) return;
-    if (typeof fetched === 'string') {
-      logger.warn({ from: nodeId, reason: fetched }, 'a snapshot could not be fetched');
-      this.events.onFetched(null);
-      return;
+  private async carryOut(step: Step): Promise<unknown> {
+    const { dataFolder, clusterId, settings, log, pool } = this.options;
+    switch (step.kind) {
+      case 'seal':
+        return log.seal();
+      case 'compact': {
+        const { index, baseIndex } = step;
+        const chunkBytes = SNAPSHOT_CHUNK_BYTES;
+        return pool.compact({ dataFolder, index, baseIndex, clusterId, settings, chunkBytes });
+      }
+      case 'folder':
+        return pool.run(step.job, { dataFolder, index: step.index });
+      case 'drop':
+        return log.dropBefore(step.before);
+      case 'fetch':
+        return this.download(step.nodeId, step.leastIndex);
+      case 'rest':
+        return rest();
     }
-    await this.restoreFetched(fetched);
   }
 
-  private async download(nodeId: number, leastIndex: number): Promise<FetchResult | string> {
+  private async download(nodeId: number, leastIndex: number): Promise<FetchResult> {
     const { dataFolder, hello, pool, addressOf, logger } = this.options;
     const address = addressOf(nodeId);
-    if (address === null) return `node ${nodeId} is no member`;
+    if (address === null) throw new Error(`node ${nodeId} is no member`);
     logger.info({ from: nodeId, leastIndex }, 'fetching a snapshot');
-    try {
-      return await pool.fetch({ dataFolder, address, hello, leastIndex });
-    } catch (error) {
-      return describe(error);
-    }
+    return pool.fetch({ dataFolder, address, hello, leastIndex });
   }
-
-  private async restoreFetched({ manifest, resumed, bytes }: FetchResult): Promise<void> {
-    const { dataFolder, pool, lender, hashSeeds, logger } = this.options;
-    const { index, term } = manifest;
-    const folder = incomingPlace(dataFolder, index);
-    const machine = await inSlices(restoreSlices(folder, manifest, hashSeeds));
-    if (this.isClosed) return;
-    if (typeof machine === 'string') {
-      logger.error({ index, reason: machine }, 'a snapshot that was fetched is not sound');
-      await pool.run('discardFetched', { dataFolder, index });
-      this.events.onFetched(null);
-      return;
-    }
-    await pool.run('publishFetched', { dataFolder, index });
-    lender.index = index;
-    const chunks = manifest.chunks.length;
-    logger.info({ index, bytes, chunks, resumed }, 'fetched a snapshot');
-    if (!this.isClosed) this.events.onFetched({ index, term, bytes, machine });
-  }
-}
-
-/** Goes through the slices with everything else that the node does in between. */
-function inSlices(slices: Generator<null, Restored>): Promise<Restored> {
-  return new Promise((resolve, reject) => {
-    const step = (): void => {
-      try {
-        const { done, value } = slices.next();
-        if (done) resolve(value);
-        else setImmediate(step);
-      } catch (error) {
-        reject(error as Error);
-      }
-    };
-    step();
-  });
 }

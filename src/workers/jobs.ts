@@ -4,7 +4,8 @@
  * Owns: the list. Each job gets plain values and paths, and gives plain values; files that a job
  * writes are durable when it ends. Never: state of the node. Loaded by: piscina, on its threads.
  */
-import { type FetchResult, type FetchTask, fetchSnapshot } from '../io/peers/snapshot-client.js';
+import { type FetchTask, fetchSnapshot } from '../io/peers/snapshot-client.js';
+import type { FetchResult } from '../io/peers/snapshot-fetch.js';
 import {
   draftPlace,
   incomingPlace,

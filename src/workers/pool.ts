@@ -6,7 +6,8 @@
  * imports piscina. Used by: the server's snapshots.
  */
 import { Piscina } from 'piscina';
-import type { FetchResult, FetchTask } from '../io/peers/snapshot-client.js';
+import type { FetchTask } from '../io/peers/snapshot-client.js';
+import type { FetchResult } from '../io/peers/snapshot-fetch.js';
 import type { CompactionResult, CompactionTask } from './compaction.js';
 import type { SnapshotName } from './jobs.js';
 

@@ -34,6 +34,8 @@ export interface ChaosResult {
   readonly faultCounts: ReadonlyMap<string, number>;
   /** What each checker looked at. */
   readonly seen: ReadonlyMap<string, number>;
+  /** Snapshots that came to count, made and fetched, and fetches that failed. */
+  readonly snapshots: { readonly kept: number; readonly fetched: number; readonly cut: number };
   /** Over every event of the run and the state at the end: equal for two runs of one seed. */
   readonly digest: string;
   /** The whole story in lines, made when it is asked for. */
@@ -58,8 +60,7 @@ class ChaosRun {
   constructor(private readonly seed: number) {
     this.world = new World(seed);
     this.plan = drawPlan(seed, this.world);
-    const { settings, segmentBytesMax } = this.plan;
-    this.cluster = new SimCluster(this.world, { settings, segmentBytesMax });
+    this.cluster = new SimCluster(this.world, this.plan);
     this.cluster.onNote = (text) => this.notes.push({ atUs: this.world.nowUs, text });
     for (const node of this.cluster.nodes) node.clockRate = this.drawRate();
     this.faults = new Faults(this.world, this.cluster, this.plan);
@@ -144,7 +145,11 @@ class ChaosRun {
       events: world.events,
       faults: faults.count,
       faultCounts: faults.counts,
-      seen: new Map(verdicts.map(({ checker, seen }) => [checker, seen])),
+      seen: new Map([
+        ...verdicts.map(({ checker, seen }): [string, number] => [checker, seen]),
+        ['snapshots', ledger.snapshots],
+      ]),
+      snapshots: cluster.counts,
       digest: `${world.events} events ${world.digest} ${last?.digest}`,
       trace: () => traceOf(this.notes, entries, history),
     };

@@ -55,6 +55,12 @@ const FAULTS: readonly Fault[] = [
     strike: (faults, victim) => faults.reject(victim, 'rejects but stays'),
   },
   { name: 'damaged disk', weight: 4, strike: (faults, victim) => faults.damage(victim) },
+  {
+    name: 'damaged snapshot',
+    weight: 4,
+    strike: (faults, victim) => faults.damageSnapshot(victim),
+  },
+  { name: 'rotten snapshot lent', weight: 4, strike: (faults) => faults.rot() },
   { name: 'wiped disk', weight: 1, strike: (faults, victim) => faults.wipe(victim) },
   { name: 'hunt for leaders', weight: 9, strike: (faults) => faults.hunt() },
   { name: 'orderly stop', weight: 3, strike: (faults, victim) => faults.shutDown(victim) },
@@ -85,6 +91,7 @@ export class Faults {
     this.isOn = true;
     const { network, nodes, ledger } = this.cluster;
     network.onVote = (nodeId) => this.onVote(nodeId);
+    this.cluster.onSnapshotStep = (node) => this.onSnapshotStep(node);
     ledger.onFirst = (nodeId, entry) => this.onFirst(nodeId, entry);
     network.loss = this.plan.loss;
     network.duplication = this.plan.duplication;
@@ -107,6 +114,7 @@ export class Faults {
     for (const node of nodes) {
       this.resume(node);
       node.disk.isHeld = false;
+      node.isRotten = false;
       node.disk.fsyncUs = [100, 500];
       node.disk.media.nextFault = 'none';
       this.restart(node);
@@ -201,12 +209,17 @@ export class Faults {
     cluster.crash(victim);
     const { disk } = victim;
     const backup = copyOf(disk.media.environments);
+    const files = disk.media.files.backup();
     const what = world.chance(0.5) ? disk.flipBit(world) : disk.damage(world);
     if (what === '') return () => this.restart(victim);
     cluster.onNote(`node ${victim.nodeId}: ${what}`);
     victim.isDamaged = true;
     disk.media.nextFault = 'none';
     cluster.start(victim);
+    if (disk.isCovered && victim.replica !== null) {
+      victim.isDamaged = false;
+      return () => undefined;
+    }
     if (victim.refusal === '') {
       this.problems.push(`storage: node ${victim.nodeId} started with ${what}`);
     }
@@ -216,9 +229,76 @@ export class Faults {
       cluster.crash(victim);
       disk.media.environments.clear();
       for (const [place, stored] of backup) disk.media.environments.set(place, stored);
+      disk.media.files.restore(files);
       victim.isDamaged = false;
       cluster.start(victim);
     };
+  }
+
+  /**
+   * A bit of a snapshot is flipped while the node is down: it goes on from an older one or from its
+   * log, or it refuses to start; then it stays out until its disk is as it was.
+   */
+  damageSnapshot(victim: SimNode): Undo | null {
+    const { cluster, world } = this;
+    if (this.ruined >= RUINED_MAX || victim.isRuined) return null;
+    const { disk } = victim;
+    cluster.crash(victim);
+    const files = disk.media.files.backup();
+    const environments = copyOf(disk.media.environments);
+    const index = disk.flipSnapshotBit(world);
+    if (index === 0) return () => this.restart(victim);
+    cluster.onNote(`node ${victim.nodeId}: a bit of its snapshot ${index} is flipped`);
+    disk.media.nextFault = 'none';
+    victim.isDamaged = true;
+    cluster.start(victim);
+    const hasStarted = victim.replica !== null;
+    if (hasStarted) victim.isDamaged = false;
+    if (hasStarted && victim.startedFrom === index) {
+      this.problems.push(`storage: node ${victim.nodeId} took a damaged snapshot ${index}`);
+    }
+    return () => {
+      if (hasStarted) return;
+      disk.media.environments.clear();
+      for (const [place, stored] of environments) disk.media.environments.set(place, stored);
+      disk.media.files.restore(files);
+      victim.isDamaged = false;
+      cluster.start(victim);
+    };
+  }
+
+  /** Whoever lends a snapshot lends a changed one: its digest is all that speaks against it. */
+  rot(): Undo {
+    const { nodes } = this.cluster;
+    for (const node of nodes) node.isRotten = true;
+    return () => {
+      for (const node of nodes) node.isRotten = false;
+    };
+  }
+
+  /** Whoever makes or fetches a snapshot is struck in the middle of it, and soon once more. */
+  private onSnapshotStep(node: SimNode): void {
+    const { world, cluster } = this;
+    if (!this.isOn || !this.plan.huntsSnapshots || !world.chance(0.04)) return;
+    const { life } = node;
+    world.after(world.between(0, 5_000), () => {
+      if (!this.isOn || node.life !== life || node.isRuined) return;
+      cluster.onNote(`node ${node.nodeId} is struck while it handles a snapshot`);
+      cluster.crash(node);
+      const restart = (): void => {
+        if (this.isOn) this.restart(node);
+      };
+      world.after(world.between(100, 30_000), () => {
+        restart();
+        if (!this.isOn || !world.chance(0.5)) return;
+        const again = node.life;
+        world.after(world.between(0, 5_000), () => {
+          if (!this.isOn || node.life !== again || node.isRuined) return;
+          cluster.crash(node);
+          world.after(world.between(100, 30_000), restart);
+        });
+      });
+    });
   }
 
   /** The node comes back with an empty disk and its old id. */

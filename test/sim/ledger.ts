@@ -123,6 +123,8 @@ export class Ledger {
   /** Position is index - 1. */
   readonly entries: LedgerEntry[] = [];
   readonly problems: string[] = [];
+  /** Snapshots that a node went on from. */
+  snapshots = 0;
   /** A node was the first to apply an entry. */
   onFirst: (nodeId: number, entry: LedgerEntry) => void = () => undefined;
   /** Nodes, as bits, that had entry `index/term` on their disk at some time. */
@@ -146,6 +148,14 @@ export class Ledger {
   noteStored(nodeId: number, index: number, term: number): void {
     const key = `${index}/${term}`;
     this.stored.set(key, (this.stored.get(key) ?? 0) | (1 << nodeId));
+  }
+
+  /** A node goes on from a snapshot: it is the state at its index, as all others had it (I5). */
+  checkSnapshot(nodeId: number, machine: LockMachine): void {
+    const index = machine.appliedIndex;
+    this.snapshots += 1;
+    if (this.entries[index - 1]?.digest === machine.digest()) return;
+    this.problems.push(`snapshots: node ${nodeId} goes on from another state at ${index}`);
   }
 
   /** Listens to one life of a node's machine. */

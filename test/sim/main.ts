@@ -1,21 +1,21 @@
 /**
- * npm run sim -- --seeds N [--seed S]: runs seeds S, S+1, … and stops at nothing.
+ * npm run sim -- --seeds N [--seed S] or --seeds A..B: runs seeds and stops at nothing.
  *
- * Owns: the loop and the report. A failing seed prints its problems, the end of its story, where
- * the whole of it is, and the line that runs it again; one seed in fifty runs twice and must go
- * alike, event by event. `--planted` is in planted.ts. Called by: package.json.
+ * Owns: the processes over which many seeds are spread, and the last lines. What a seed prints is
+ * in sweep.ts, `--planted` in planted.ts. Called by: package.json.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { projectFile } from '../gate/paths.js';
-import type { ChaosResult } from './chaos.js';
+import { compiledFile } from '../gate/paths.js';
 import { runPlanted } from './planted/planted.js';
-import { openRunner, type RunSeed } from './run-seed.js';
+import { openRunner } from './run-seed.js';
+import { addTotals, noTotals, type Range, runRange, type Totals } from './sweep.js';
 
-const REPLAYED_EVERY = 50;
 const REPORT_MS = 10_000;
-const TRACE_LINES = 60;
+/** Seeds that a process gets at once, and below which one process does all. */
+const SHARE = 10;
+const ALONE_MAX = 20;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -23,84 +23,85 @@ const { values, positionals } = parseArgs({
     planted: { type: 'boolean', default: false },
     seeds: { type: 'string', default: '100' },
     seed: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: String(availableParallelism()) },
     trace: { type: 'boolean', default: false },
   },
 });
-const seeds = Number(values.seeds);
-const first = Number(values.seed);
-if (!Number.isSafeInteger(seeds) || seeds < 1 || !Number.isSafeInteger(first) || first < 0) {
-  process.stderr.write('sim: --seeds takes a whole number above 0, --seed one from 0\n');
-  process.exit(64);
-}
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function problemsOf(result: ChaosResult, runSeed: RunSeed): readonly string[] {
-  if (result.seed % REPLAYED_EVERY !== 0) return result.problems;
-  const again = runSeed(result.seed);
-  if (again.digest === result.digest) return result.problems;
-  return [...result.problems, `replay: ${result.digest}, then ${again.digest}`];
+/** The seeds asked for, or null when the words make no sense. */
+function readRange(): Range | null {
+  const [from, to] = values.seeds.split('..').map(Number);
+  const first = to === undefined ? Number(values.seed) : (from as number);
+  const count = to === undefined ? (from as number) : to - first + 1;
+  const isSound = Number.isSafeInteger(first) && Number.isSafeInteger(count);
+  return isSound && first >= 0 && count > 0 ? { first, count } : null;
 }
 
-function keepTrace(result: ChaosResult): void {
-  const lines = result.trace();
-  const folder = projectFile('dist-test/sim');
-  mkdirSync(folder, { recursive: true });
-  const file = path.join(folder, `seed-${result.seed}.txt`);
-  writeFileSync(file, `${lines.join('\n')}\n`);
-  for (const line of lines.slice(-TRACE_LINES)) say(`  | ${line}`);
-  say(`  the whole story: ${path.relative(projectFile(''), file)}`);
+function list(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ');
 }
 
-class Totals {
-  failed = 0;
-  operations = 0;
-  faults = 0;
-  readonly faultCounts = new Map<string, number>();
-  readonly seen = new Map<string, number>();
-
-  add(result: ChaosResult): void {
-    this.operations += result.operations;
-    this.faults += result.faults;
-    for (const [name, count] of result.faultCounts) raise(this.faultCounts, name, count);
-    for (const [name, count] of result.seen) raise(this.seen, name, count);
-  }
-}
-
-function raise(counts: Map<string, number>, name: string, count: number): void {
-  counts.set(name, (counts.get(name) ?? 0) + count);
-}
-
-function list(counts: ReadonlyMap<string, number>): string {
-  return [...counts].map(([name, count]) => `${name} ${count}`).join(', ');
-}
-
-function main(runSeed: RunSeed): void {
-  const totals = new Totals();
-  const startedMs = performance.now();
-  let reportedMs = startedMs;
-  for (let seed = first; seed < first + seeds; seed += 1) {
-    const result = runSeed(seed);
-    totals.add(result);
-    const problems = problemsOf(result, runSeed);
-    for (const problem of problems) say(`seed ${seed}: ${problem}`);
-    if (problems.length > 0) totals.failed += 1;
-    if (problems.length > 0 || values.trace) keepTrace(result);
-    if (problems.length > 0) say(`  again: npm run sim -- --seeds 1 --seed ${seed}`);
-    if (performance.now() - reportedMs <= REPORT_MS) continue;
-    reportedMs = performance.now();
-    say(`${seed - first + 1} seeds, ${totals.failed} failed`);
-  }
-  const hours = (performance.now() - startedMs) / 3_600_000;
+function report(totals: Totals, startedMs: number, jobs: number): void {
+  const { seeds, failed, operations, faults } = totals;
+  const seconds = (performance.now() - startedMs) / 1000;
+  const perHour = Math.round((seeds / seconds) * 3_600);
   say(`faults: ${list(totals.faultCounts)}`);
   say(`looked at: ${list(totals.seen)}`);
-  say(`${totals.operations} operations under ${totals.faults} faults, `);
-  say(`${Math.round(seeds / hours)} seeds an hour`);
-  say(`${seeds - totals.failed} passed, ${totals.failed} failed`);
-  process.exitCode = totals.failed === 0 ? 0 : 1;
+  say(`snapshots: ${list(totals.snapshots)}`);
+  say(`${operations} operations (${Math.round(operations / seeds)} a seed) under ${faults} faults`);
+  say(`${seconds.toFixed(0)} s in ${jobs} processes, ${perHour} seeds an hour`);
+  say(`${seeds} seeds: ${seeds - failed} passed, ${failed} failed`);
 }
 
-if (values.planted) process.exitCode = runPlanted(positionals);
-else main(await openRunner());
+/** Spreads the range over processes, a share at a time. */
+function spread({ first, count }: Range, jobs: number, totals: Totals): Promise<void> {
+  let next = first;
+  let reportedMs = performance.now();
+  const work = (): Promise<void> => {
+    const child = fork(compiledFile('test/sim/sweep-worker.ts'));
+    return new Promise((resolve, reject) => {
+      let isDone = false;
+      child.on('message', (message: Totals | null) => {
+        if (message !== null) addTotals(totals, message);
+        if (performance.now() - reportedMs > REPORT_MS) {
+          reportedMs = performance.now();
+          say(`${totals.seeds} seeds, ${totals.failed} failed`);
+        }
+        const left = Math.min(SHARE, first + count - next);
+        isDone = left <= 0;
+        if (isDone) child.disconnect();
+        else child.send({ first: next, count: left });
+        next += Math.max(0, left);
+      });
+      child.on('exit', (code) => {
+        if (isDone) resolve();
+        else reject(new Error(`a process of the run has ended with ${code}`));
+      });
+    });
+  };
+  return Promise.all(Array.from({ length: jobs }, work)).then(() => undefined);
+}
+
+async function main(range: Range, jobs: number): Promise<void> {
+  const totals = noTotals();
+  const startedMs = performance.now();
+  const isAlone = jobs === 1 || range.count <= ALONE_MAX || values.trace;
+  if (isAlone) addTotals(totals, runRange(range, await openRunner(), values.trace, say));
+  else await spread(range, jobs, totals);
+  report(totals, startedMs, isAlone ? 1 : jobs);
+  process.exitCode = totals.failed === 0 && totals.seeds === range.count ? 0 : 1;
+}
+
+const range = readRange();
+const jobs = Number(values.jobs);
+if (range === null || !Number.isSafeInteger(jobs) || jobs < 1) {
+  process.stderr.write('sim: --seeds takes a count or A..B, --seed and --jobs whole numbers\n');
+  process.exitCode = 64;
+} else if (values.planted) process.exitCode = runPlanted(positionals);
+else await main(range, jobs);

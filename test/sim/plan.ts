@@ -5,6 +5,7 @@
  * Never: when a fault strikes; faults.ts draws that. Used by: chaos.ts.
  */
 import { defaultSettings, type Settings } from '../../src/core/locks/settings.js';
+import type { CompactionPolicy } from '../../src/replica/compaction-state.js';
 import type { World } from './world.js';
 
 export interface Plan {
@@ -20,6 +21,10 @@ export interface Plan {
   readonly clientDelayUs: readonly [number, number];
   readonly fsyncUs: readonly [number, number];
   readonly segmentBytesMax: number;
+  readonly compaction: CompactionPolicy;
+  readonly chunkBytes: number;
+  /** Nodes are struck in the middle of making and fetching snapshots. */
+  readonly huntsSnapshots: boolean;
   readonly workers: number;
   readonly chaosMs: number;
   /** µs between two faults, least and most. */
@@ -45,9 +50,9 @@ function pick<T>(world: World, of: readonly T[]): T {
 function drawSettings(world: World): Settings {
   return {
     ...defaultSettings(),
-    leaseTtlMsLeast: 20,
+    leaseTtlMsLeast: 100,
     leaseTtlMsDefault: 500,
-    sessionTtlMsLeast: 20,
+    sessionTtlMsLeast: 100,
     idleLocksMax: pick(world, [0, 2, 200_000]),
     expiriesPerEntryMax: pick(world, [1, 3, 1_000]),
     endedLeasesMax: pick(world, [16, 64, 1 << 18]),
@@ -74,15 +79,22 @@ export function drawPlan(seed: number, world: World): Plan {
     loss: world.chance(0.5) ? world.prng.nextDouble() * 0.05 : 0,
     duplication: world.chance(0.5) ? world.prng.nextDouble() * 0.05 : 0,
     damage: world.chance(0.2) ? world.prng.nextDouble() * 0.01 : 0,
-    delayUs: isFar ? [10_000, 40_000] : [50, world.between(200, 5_000)],
+    delayUs: isFar ? [10_000, hasShortTtl ? 90_000 : 40_000] : [50, world.between(200, 5_000)],
     clientDelayUs: world.chance(0.7) ? [60, 60] : [60, world.between(200, 30_000)],
     fsyncUs: isSlow ? [2_000, 20_000] : [100, 500],
     segmentBytesMax: pick(world, [700, 4_000, 64 << 20]),
+    compaction: {
+      entries: pick(world, [8, 25, 60, 150, 1_000_000]),
+      logBytes: pick(world, [2_000, 1 << 20]),
+      tailEntries: pick(world, [1, 4, 20, 60]),
+    },
+    chunkBytes: pick(world, [200, 1_000, 10_000]),
+    huntsSnapshots: world.chance(0.3),
     workers: world.between(5, 10),
     chaosMs: world.between(3_000, 8_000),
     faultGapUs: [50_000, world.between(300_000, 2_500_000)],
     huntsLeaders: seed % HUNT_EVERY === HUNT_EVERY - 2,
-    ttlMs: hasShortTtl ? [20, 80] : [60, 1_500],
+    ttlMs: hasShortTtl ? [100, 180] : [100, 1_500],
     waitMsMax: pick(world, [100, 2_000]),
     paceUs: [2_000, world.between(6_000, 30_000)],
     sessionTenths: world.prng.below(11),

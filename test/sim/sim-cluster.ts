@@ -10,18 +10,26 @@ import { Role } from '../../src/core/raft/effects.js';
 import type { Entry, Message } from '../../src/core/raft/message.js';
 import { LogError } from '../../src/io/log/log-error.js';
 import { judgeHello, type Membership } from '../../src/io/peers/membership.js';
-import { TICK_MS } from '../../src/limits.js';
+import { openSnapshots } from '../../src/io/snapshots/snapshot-folder.js';
+import { SNAPSHOT_CHUNK_BYTES, TICK_MS } from '../../src/limits.js';
+import { type CompactionPolicy, DEFAULT_POLICY } from '../../src/replica/compaction-state.js';
+import type { FetchedSnapshot, SnapshotEvents } from '../../src/replica/ports.js';
 import { Replica } from '../../src/replica/replica.js';
+import { restoreStart } from '../../src/server/start-state.js';
 import { PEER_VERSION, PeerVerdict } from '../../src/wire/peer.js';
 import { DeviceError } from './devices/media.js';
 import { Ledger } from './ledger.js';
 import { SimDisk } from './sim-disk.js';
+import { SimLender } from './sim-lender.js';
 import { type OpenedSimLog, openSimLog, type SimLog } from './sim-log.js';
 import { SimNetwork } from './sim-network.js';
+import { SimSnapshots } from './sim-snapshots.js';
 import type { World } from './world.js';
 
 const US_PER_MS = 1_000;
 const TURN_COST_US = 5;
+/** The lender's clock: its bound on how long a snapshot stays is longer than a run. */
+const LENDER_MS_PER_US = 0.05;
 const CLUSTER_ID = new Uint8Array(16).fill(7);
 
 /** The private parts of a replica that the simulator listens to. */
@@ -39,6 +47,10 @@ export class SimNode {
   readonly disk = new SimDisk();
   replica: Replica | null = null;
   log: SimLog | null = null;
+  snapshots: SimSnapshots | null = null;
+  lender: SimLender | null = null;
+  /** Index of the snapshot that its last start went on from, 0 for none. */
+  startedFrom = 0;
   /** Rises with each start: what was asked by an earlier life is not done. */
   life = 0;
   isPaused = false;
@@ -51,10 +63,12 @@ export class SimNode {
   /** The disk was replaced by an empty one, or damaged: it is out of the cluster for good. */
   isWiped = false;
   isDamaged = false;
+  /** What it lends of its snapshot is changed, with checksums that fit. */
+  isRotten = false;
   /** Why it did not start, '' when it did. */
   refusal = '';
 
-  private parts: ReplicaParts | null = null;
+  parts: ReplicaParts | null = null;
 
   constructor(readonly nodeId: number) {}
 
@@ -81,6 +95,13 @@ export interface SimClusterOptions {
   readonly nodes?: number;
   readonly settings?: Partial<Settings>;
   readonly segmentBytesMax?: number;
+  readonly compaction?: CompactionPolicy;
+  /** Bytes after which a chunk of a snapshot is closed. */
+  readonly chunkBytes?: number;
+}
+
+interface OpenedNode extends OpenedSimLog {
+  readonly start: FetchedSnapshot | null;
 }
 
 export class SimCluster {
@@ -89,15 +110,19 @@ export class SimCluster {
   readonly ledger: Ledger;
   readonly settings: Settings;
   readonly problems: string[] = [];
+  /** Snapshots that came to count, made and fetched, and fetches that failed. */
+  readonly counts = { kept: 0, fetched: 0, cut: 0 };
   /** Told of what happens to nodes, for traces. */
   onNote: (text: string) => void = () => undefined;
+  /** A node begins a step of a snapshot's job. */
+  onSnapshotStep: (node: SimNode) => void = () => undefined;
   /** Disk ids of the founding record. */
   private readonly foundingDisks = new Map<number, Uint8Array>();
   private readonly verdicts = new Map<string, boolean>();
 
   constructor(
     readonly world: World,
-    options: SimClusterOptions = {},
+    private readonly options: SimClusterOptions = {},
   ) {
     this.settings = { ...defaultSettings(), ...options.settings };
     const count = options.nodes ?? 5;
@@ -138,10 +163,15 @@ export class SimCluster {
     this.run(node, opened);
   }
 
-  /** The node ends at once, at whatever it is doing. */
+  /** The node ends at once, at whatever it is doing: its process alone, or the power is gone. */
   crash(node: SimNode): void {
+    if (node.replica === null) return;
     node.log?.crash();
+    node.snapshots?.crash();
+    if (this.world.chance(0.5)) node.disk.media.losePower(this.world.prng);
     node.log = null;
+    node.snapshots = null;
+    node.lender = null;
     node.replica = null;
     node.isPaused = false;
     node.inbox.length = 0;
@@ -171,10 +201,10 @@ export class SimCluster {
     for (const node of this.nodes) node.disk.media.forget();
   }
 
-  private open(node: SimNode): OpenedSimLog | null {
+  private open(node: SimNode): OpenedNode | null {
     node.refusal = '';
     try {
-      return openSimLog(this.world, node.disk, node.nodeId);
+      return this.openDisk(node);
     } catch (error) {
       if (error instanceof DeviceError) return null; // its process has ended at once
       if (!(error instanceof LogError)) throw error;
@@ -186,10 +216,28 @@ export class SimCluster {
     }
   }
 
-  private run(node: SimNode, opened: OpenedSimLog): void {
+  /** In the order of server/node.ts: snapshots, log, then the state that both give. */
+  private openDisk(node: SimNode): OpenedNode {
+    const { world } = this;
+    const { folder } = node.disk;
+    const note = (text: string): void => this.onNote(`node ${node.nodeId}: ${text}`);
+    const snapshot = openSnapshots(folder, note);
+    const opened = openSimLog(world, node.disk, node.nodeId, snapshot);
+    const { firstIndex } = opened.state;
+    const from = { dataFolder: folder, snapshot, firstIndex, hashSeeds: this.drawSeeds() };
+    const start = restoreStart(from, { info: () => undefined }, () => 0);
+    node.startedFrom = start?.index ?? 0;
+    return { ...opened, start };
+  }
+
+  private drawSeeds(): Uint32Array {
+    return Uint32Array.of(this.world.prng.nextU32(), this.world.prng.nextU32());
+  }
+
+  private run(node: SimNode, opened: OpenedNode): void {
     const { world } = this;
     const { life } = node;
-    const { log, state: logState } = opened;
+    const { log, state: logState, start } = opened;
     const isAlive = (): boolean => node.life === life && node.replica !== null;
     let isTurnWished = false;
     const runTurn = (): void => {
@@ -204,6 +252,7 @@ export class SimCluster {
       isTurnWished = true;
       world.after(TURN_COST_US, runTurn);
     };
+    const snapshots = this.openSnapshots(node, log, isAlive, start);
     const replica = new Replica({
       shard: 0,
       nodeId: node.nodeId,
@@ -214,6 +263,9 @@ export class SimCluster {
       seed: world.prng.nextU32(),
       log: this.listened(node, log),
       logState,
+      snapshots,
+      compaction: this.options.compaction ?? DEFAULT_POLICY,
+      start,
       peers: { send: (message) => this.network.send(message), flush: () => undefined },
       clock: { nowUs: () => world.nowUs * node.clockRate },
       entropy: { fill16: (target, offset) => this.fillRandom(target, offset) },
@@ -221,6 +273,7 @@ export class SimCluster {
     });
     const parts = node.adopt(replica);
     node.log = log;
+    node.snapshots = snapshots;
     log.events = {
       onDurable: (id) => this.whenAwake(node, () => replica.onDurable(id)),
       onRead: (id, entries) => this.whenAwake(node, () => replica.onRead(id, entries)),
@@ -234,11 +287,92 @@ export class SimCluster {
     };
     // What a write that ended badly left behind is seen now.
     this.noteStored(node, logState.firstIndex, logState.lastIndex);
-    this.ledger.attach(node.nodeId, parts.machine, (index) => {
-      // Entries that have left memory are applied as the log has them.
-      return parts.raft.entryAt(index) ?? node.disk.storedEntry(index);
-    });
+    if (start !== null) this.ledger.checkSnapshot(node.nodeId, start.machine);
+    this.attach(node, parts, parts.machine);
     this.tick(node, isAlive);
+  }
+
+  private attach(node: SimNode, { raft }: ReplicaParts, machine: LockMachine): void {
+    // Entries that have left memory are applied as the log has them.
+    this.ledger.attach(node.nodeId, machine, (index) => {
+      return raft.entryAt(index) ?? node.disk.storedEntry(index);
+    });
+  }
+
+  private openSnapshots(
+    node: SimNode,
+    log: SimLog,
+    isAlive: () => boolean,
+    start: FetchedSnapshot | null,
+  ): SimSnapshots {
+    const { world, settings } = this;
+    const { disk, nodeId } = node;
+    const nowMs = (): number => world.nowUs * LENDER_MS_PER_US;
+    const lender = new SimLender(disk.folder, start?.index ?? 0, nowMs);
+    lender.isRotten = () => node.isRotten;
+    node.lender = lender;
+    return new SimSnapshots({
+      world,
+      disk,
+      log,
+      clusterId: CLUSTER_ID,
+      settings,
+      hashSeeds: this.drawSeeds(),
+      chunkBytes: this.options.chunkBytes ?? SNAPSHOT_CHUNK_BYTES,
+      lender,
+      events: this.snapshotEvents(node),
+      ask: (to, frame, onAnswer) => this.ask(node, to, frame, onAnswer),
+      isAlive,
+      whenAwake: (handle) => this.whenAwake(node, handle),
+      onFatal: (reason) => {
+        this.onNote(`node ${nodeId} ends: ${reason}`);
+        this.crash(node);
+      },
+      onProblem: (text) => {
+        if (!node.isRuined) this.problems.push(`snapshots: node ${nodeId} ${text}`);
+      },
+      onStep: () => this.onSnapshotStep(node),
+    });
+  }
+
+  private snapshotEvents(node: SimNode): SnapshotEvents {
+    return {
+      onDraft: (draft) => node.replica?.onDraft(draft),
+      onKept: (index, firstIndex) => {
+        this.counts.kept += 1;
+        node.replica?.onKept(index, firstIndex);
+      },
+      onDiscarded: () => node.replica?.onDiscarded(),
+      onFetched: (snapshot) => {
+        if (snapshot !== null) {
+          this.counts.fetched += 1;
+          this.ledger.checkSnapshot(node.nodeId, snapshot.machine);
+          this.attach(node, node.parts as ReplicaParts, snapshot.machine);
+        } else this.counts.cut += 1;
+        node.replica?.onFetched(snapshot);
+      },
+    };
+  }
+
+  /** A frame of a fetch to another node, and its answer back. */
+  private ask(
+    from: SimNode,
+    to: number,
+    frame: Uint8Array,
+    onAnswer: (frame: Uint8Array) => void,
+  ): void {
+    const { network } = this;
+    const { life } = from;
+    const asked = this.node(to);
+    network.carry(from.nodeId, to, frame, (question) => {
+      this.whenAwake(asked, () => {
+        const answer = asked.lender?.answer(asked.disk.media, question) ?? null;
+        if (answer === null) return;
+        network.carry(to, from.nodeId, answer, (bytes) => {
+          if (from.life === life) this.whenAwake(from, () => onAnswer(bytes));
+        });
+      });
+    });
   }
 
   private tick(node: SimNode, isAlive: () => boolean): void {

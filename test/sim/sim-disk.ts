@@ -6,6 +6,8 @@
  * simulated media. Never: a real file. Used by: sim-log.ts, sim-cluster.ts, faults.ts.
  */
 import { Entry, type EntryKind } from '../../src/core/raft/message.js';
+import { listSnapshots, snapshotPlace } from '../../src/io/snapshots/snapshot-folder.js';
+import { SimFile } from './devices/files.js';
 import { Media, type StoredEnvironment } from './devices/media.js';
 import type { World } from './world.js';
 
@@ -22,6 +24,8 @@ export class SimDisk {
   fsyncUs: readonly [number, number] = [100, 500];
   /** While true nothing becomes durable; the node ends when it lasts too long. */
   isHeld = false;
+  /** What was damaged last is older than the snapshot: a start may do without it. */
+  isCovered = false;
   silenceUsMax = SILENCE_US_MAX;
   segmentBytesMax = SEGMENT_BYTES_MAX;
   readonly folder = `${this.media.root}/data`;
@@ -60,6 +64,7 @@ export class SimDisk {
 
   /** Flips one bit of what is stored. Returns where, '' when nothing is. */
   flipBit(world: World): string {
+    this.isCovered = false;
     const found: { place: string; stored: StoredEnvironment; key: number }[] = [];
     for (const [place, stored] of this.media.environments) {
       for (const key of stored.values.keys()) found.push({ place, stored, key });
@@ -76,8 +81,27 @@ export class SimDisk {
     return `bit ${bit} of key ${key} in ${place.slice(this.media.root.length)}`;
   }
 
+  /** Flips one bit of a file of the newest snapshot. Returns its index, 0 when there is none. */
+  flipSnapshotBit(world: World): number {
+    const [index] = listSnapshots(this.folder);
+    if (index === undefined) return 0;
+    const { files } = this.media;
+    const place = snapshotPlace(this.folder, index);
+    const found = files.list().filter((path) => path.startsWith(place));
+    const path = found[world.prng.below(Math.max(1, found.length))];
+    const file = path === undefined ? undefined : files.find(path);
+    if (!(file instanceof SimFile) || file.bytes.length === 0) return 0;
+    const bytes = file.bytes.slice();
+    const bit = world.prng.below(bytes.length * 8);
+    bytes[bit >>> 3] = (bytes[bit >>> 3] as number) ^ (1 << (bit & 7));
+    file.bytes = bytes;
+    file.sync();
+    return index;
+  }
+
   /** Damages more than a bit: a record lost or out of place, a file cut. '' when nothing fits. */
   damage(world: World): string {
+    this.isCovered = false;
     const segments = [...this.media.environments].filter(([place]) =>
       place.startsWith(this.logFolder),
     );
@@ -96,6 +120,7 @@ export class SimDisk {
         const last = isNewest ? keys.length - 1 : keys.length;
         if (last < 1) return '';
         const key = keys[world.prng.below(last)] as number;
+        this.isCovered = key <= (listSnapshots(this.folder)[0] ?? 0);
         stored.values.delete(key);
         return `key ${key} lost in ${where}`;
       }

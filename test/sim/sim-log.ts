@@ -1,5 +1,5 @@
 /**
- * The log of a simulated node: the production loop of the log thread, on a disk that takes its time.
+ * The log of a simulated node: the loop of the log thread, on a disk that takes its time.
  *
  * Owns: when a group of orders ends, and how it can go wrong. What is written, in which order, and
  * what is told is decided by src/io/log, which runs on the simulated media. Never: a real file.
@@ -20,6 +20,7 @@ import {
   unpackEntries,
   writeOrder,
 } from '../../src/io/log/protocol.js';
+import type { LogBase } from '../../src/io/log/verify.js';
 import { LOG_APPENDS_MAX } from '../../src/limits.js';
 import type { AppendOrder, LogEvents, LogPort, LogState } from '../../src/replica/ports.js';
 import { PowerCut } from './devices/media.js';
@@ -54,10 +55,18 @@ const NO_OWNER: SimLogOwner = {
   onStored: () => undefined,
 };
 
-/** Opens the log on `disk`. Throws LogError when what is there is not whole. */
-export function openSimLog(world: World, disk: SimDisk, nodeId: number): OpenedSimLog {
+/**
+ * Opens the log on `disk`, behind `snapshot` if there is one. Throws LogError when what is there is
+ * not whole.
+ */
+export function openSimLog(
+  world: World,
+  disk: SimDisk,
+  nodeId: number,
+  snapshot: LogBase | null = null,
+): OpenedSimLog {
   const { folder, segmentBytesMax } = disk;
-  const options = { folder, nodeId, segmentBytesMax, snapshot: null };
+  const options = { folder, nodeId, segmentBytesMax, snapshot };
   const opened = openFolder(options, { onProgress: () => undefined });
   const { log, termStarts, commitIndex } = opened;
   const { term, votedFor, diskId } = opened.state.current;

@@ -86,6 +86,17 @@ export class SimNetwork {
     }
   }
 
+  /** Carries a frame of another connection one way, if the receiver lets the sender in. */
+  carry(from: number, to: number, frame: Uint8Array, deliver: (frame: Uint8Array) => void): void {
+    const { world } = this;
+    if (this.isCut(from, to) || (this.loss > 0 && world.chance(this.loss))) return;
+    const isDamaged = this.damage > 0 && world.chance(this.damage);
+    const bytes = isDamaged ? flipped(frame, world) : frame;
+    world.after(world.between(...this.delayUs), () => {
+      if (!this.isCut(from, to) && this.owner.isWelcome(from, to)) deliver(bytes);
+    });
+  }
+
   /** Raft §5.2, Election Safety: one vote a node and term, one leader a term. */
   private watch({ kind, from, to, term, reject }: Message): void {
     if (kind === MessageKind.VoteReply && !reject) {

@@ -16,29 +16,44 @@ const NOTHING = new Uint8Array(0);
 export class SnapshotLender {
   private lentAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `index`: that of the newest snapshot, 0 for none. */
+  /**
+   * `index`: that of the newest snapshot, 0 for none. `nowMs`: elapsed time.
+   */
   constructor(
     private readonly dataFolder: string,
     public index: number,
+    private readonly nowMs: () => number = () => performance.now(),
   ) {}
 
   get isLent(): boolean {
-    return performance.now() - this.lentAtMs < SNAPSHOT_LENT_MS;
+    return this.nowMs() - this.lentAtMs < SNAPSHOT_LENT_MS;
+  }
+
+  /** Folder of the snapshot that is lent to who needs `leastIndex` or later, '' for none. */
+  lendManifest(leastIndex: number): string {
+    const { index } = this;
+    if (index === 0 || index < leastIndex) return '';
+    this.lentAtMs = this.nowMs();
+    return snapshotPlace(this.dataFolder, index);
+  }
+
+  /** File of the chunk that is lent, '' when its snapshot is not the newest any more. */
+  lendChunk({ index, position }: ChunkName): string {
+    if (index !== this.index) return '';
+    this.lentAtMs = this.nowMs();
+    return chunkFile(snapshotPlace(this.dataFolder, index), position);
   }
 
   /** The manifest's bytes, empty when there is no snapshot of `leastIndex` or later. */
   async manifest(leastIndex: number): Promise<Uint8Array> {
-    const { index } = this;
-    if (index === 0 || index < leastIndex) return NOTHING;
-    this.lentAtMs = performance.now();
-    return this.read(() => manifestBody(snapshotPlace(this.dataFolder, index)));
+    const folder = this.lendManifest(leastIndex);
+    return folder === '' ? NOTHING : this.read(() => manifestBody(folder));
   }
 
   /** The chunk's bytes, empty when it is gone. The receiver checks them against the manifest. */
-  async chunk({ index, position }: ChunkName): Promise<Uint8Array> {
-    if (index !== this.index) return NOTHING;
-    this.lentAtMs = performance.now();
-    return this.read(() => fs.readFile(chunkFile(snapshotPlace(this.dataFolder, index), position)));
+  async chunk(name: ChunkName): Promise<Uint8Array> {
+    const file = this.lendChunk(name);
+    return file === '' ? NOTHING : this.read(() => fs.readFile(file));
   }
 
   private async read(work: () => Promise<Uint8Array>): Promise<Uint8Array> {

@@ -96,6 +96,9 @@ export function openSnapshots(
   const parent = path.join(dataFolder, PARENT);
   fs.mkdirSync(parent, { recursive: true });
   syncFolder(dataFolder);
+  // A process may have ended between a rename and its sync: what this start goes on from, and drops
+  // log for, must still be there at the next.
+  syncFolder(parent);
   for (const name of fs.readdirSync(parent)) {
     if (name.startsWith('draft-')) fs.rmSync(path.join(parent, name), { recursive: true });
   }

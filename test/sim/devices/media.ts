@@ -1,13 +1,15 @@
 /**
- * Simulated storage media: the environments of the log, kept in memory, below one made-up path.
+ * Simulated storage media: environments of the log and files of snapshots, below one made-up path.
  *
  * Owns: what survives a crash, and the sync points at which a crash or an error can strike. The
- * production files of src/io/log run on it unchanged: every path below MEDIA_ROOT is answered here
- * in place of LMDB and of the file system, all others go their usual way.
+ * production files of src/io run on it unchanged: every path below MEDIA_ROOT is answered here in
+ * place of LMDB and of the file system, all others go their usual way.
  * Used by: sim-disk.ts.
  */
 import fs from 'node:fs';
+import type { Prng } from '../../../src/collections/prng.js';
 import { Environment } from '../../../src/io/log/environment.js';
+import { SimFile, SimFiles, SimFolder, type SimNode } from './files.js';
 
 /** No such path exists on a real machine. */
 export const MEDIA_ROOT = '/holdfast-simulated-media/';
@@ -39,6 +41,7 @@ let lastMedia = 0;
 export class Media {
   readonly root: string;
   readonly environments = new Map<string, StoredEnvironment>();
+  readonly files: SimFiles;
   /** Sync points that still succeed before the power goes. */
   syncsLeft = Number.POSITIVE_INFINITY;
   nextFault: SyncFault = 'none';
@@ -47,6 +50,7 @@ export class Media {
     install();
     lastMedia += 1;
     this.root = `${MEDIA_ROOT}${lastMedia}`;
+    this.files = new SimFiles(this.root);
     byPrefix.set(this.root, this);
   }
 
@@ -58,6 +62,12 @@ export class Media {
   /** Everything is gone, as on a new disk. */
   wipe(): void {
     this.environments.clear();
+    this.files.clear();
+  }
+
+  /** What was written and not synced is gone, or not, or half. */
+  losePower(prng: Prng): void {
+    this.files.losePower(prng);
   }
 
   /** Carries out `work`, durable when this returns, or fails as it was told to. */
@@ -160,6 +170,7 @@ function divert(target: object, name: string, answer: (media: Media, words: unkn
 
 function installEnvironments(): void {
   divert(Environment, 'open', (media, [folder]) => openEnvironment(media, folder as string));
+  divert(Environment, 'openToRead', (media, [folder]) => openEnvironment(media, folder as string));
   divert(Environment, 'create', (media, [folder]) => {
     media.sync(() => media.environments.set(folder as string, new StoredEnvironment()));
     return openEnvironment(media, folder as string);
@@ -172,9 +183,20 @@ function installEnvironments(): void {
 const DATA_FILE = '/data.mdb';
 const PAGE_BYTES = 4_096;
 const FILE_PAGES = 4;
-const handles = new Map<number, StoredEnvironment>();
+interface Handle {
+  readonly media: Media;
+  readonly node: SimNode | StoredEnvironment;
+}
+
+const handles = new Map<number, Handle>();
 /** Descriptors of simulated files: no system hands out negative ones. */
 let lastHandle = -1_000;
+
+function handleOf(media: Media, node: SimNode | StoredEnvironment): number {
+  lastHandle -= 1;
+  handles.set(lastHandle, { media, node });
+  return lastHandle;
+}
 
 /** The two meta pages of an LMDB file of FILE_PAGES pages, as findDamage reads them. */
 function metaPages(): DataView {
@@ -201,39 +223,65 @@ function environmentOfFile(media: Media, path: string): StoredEnvironment | unde
 function installFiles(): void {
   divert(fs, 'existsSync', (media, [path]) => {
     const name = path as string;
-    return media.environments.has(name) || environmentOfFile(media, name) !== undefined;
+    if (media.environments.has(name) || media.files.find(name) !== undefined) return true;
+    return environmentOfFile(media, name) !== undefined;
   });
   divert(fs, 'readdirSync', (media, [path]) => {
     const folder = `${path as string}/`;
     const names = [...media.environments.keys()].filter((name) => name.startsWith(folder));
-    return names.map((name) => name.slice(folder.length));
+    const found = media.files.find(path as string);
+    const files = found instanceof SimFolder ? [...found.names.keys()] : [];
+    return [...names.map((name) => name.slice(folder.length)), ...files].sort();
   });
-  divert(fs, 'rmSync', () => undefined); // a draft is never left behind here
-  divert(fs, 'openSync', (media, [path]) => {
+  divert(fs, 'rmSync', (media, [path]) => media.files.remove(path as string));
+  divert(fs, 'mkdirSync', (media, [path]) => media.files.makeFolder(path as string) && undefined);
+  divert(fs, 'renameSync', (media, [from, to]) => media.files.rename(from as string, to as string));
+  divert(fs, 'statSync', (media, [path]) => ({ size: fileAt(media, path as string).bytes.length }));
+  divert(fs, 'readFileSync', (media, [path]) => {
+    return Buffer.from(fileAt(media, path as string).bytes);
+  });
+  divert(fs, 'openSync', (media, [path, flags]) => {
     const stored = environmentOfFile(media, path as string);
-    if (stored === undefined) throw new Error(`ENOENT: ${path as string}`);
-    lastHandle -= 1;
-    handles.set(lastHandle, stored);
-    return lastHandle;
+    if (stored !== undefined) return handleOf(media, stored);
+    if (flags === 'w') return handleOf(media, media.files.truncate(path as string));
+    const node = media.files.find(path as string);
+    if (node === undefined) throw new Error(`ENOENT: ${path as string}`);
+    return handleOf(media, node);
   });
   installDescriptors();
 }
 
+function fileAt(media: Media, path: string): SimFile {
+  const file = media.files.find(path);
+  if (!(file instanceof SimFile)) throw new Error(`ENOENT: ${path}`);
+  return file;
+}
+
+/** Replaces `fs[name]` for descriptors of simulated files. */
+function divertHandle(name: string, answer: (handle: Handle, words: unknown[]) => unknown): void {
+  const real = Reflect.get(fs, name) as Call;
+  Reflect.set(fs, name, (...words: unknown[]): unknown => {
+    const handle = handles.get(words[0] as number);
+    return handle === undefined ? real(...words) : answer(handle, words);
+  });
+}
+
 function installDescriptors(): void {
-  const real = { read: fs.readSync, stat: fs.fstatSync, close: fs.closeSync };
-  Reflect.set(fs, 'readSync', (...words: unknown[]): unknown => {
-    const [handle, target, offset, length, position] = words as [number, DataView, ...number[]];
-    if (!handles.has(handle)) return (real.read as Call)(...words);
+  divertHandle('readSync', (_handle, words) => {
+    const [, target, offset, length, position] = words as [number, DataView, ...number[]];
     const from = new Uint8Array(META_PAGES.buffer, position, length);
     new Uint8Array(target.buffer, target.byteOffset).set(from, offset);
     return length;
   });
-  Reflect.set(fs, 'fstatSync', (...words: unknown[]): unknown => {
-    const stored = handles.get(words[0] as number);
-    if (stored === undefined) return (real.stat as Call)(...words);
-    return { size: FILE_PAGES * PAGE_BYTES - stored.missingBytes };
+  divertHandle('fstatSync', ({ node }) => {
+    const missingBytes = node instanceof StoredEnvironment ? node.missingBytes : 0;
+    return { size: FILE_PAGES * PAGE_BYTES - missingBytes };
   });
-  Reflect.set(fs, 'closeSync', (...words: unknown[]): unknown => {
-    return handles.delete(words[0] as number) ? undefined : (real.close as Call)(...words);
+  divertHandle('writeFileSync', ({ node }, [, bytes]) => {
+    if (node instanceof SimFile) node.bytes = (bytes as Uint8Array).slice();
   });
+  divertHandle('fsyncSync', ({ media, node }) => {
+    if (!(node instanceof StoredEnvironment)) media.sync(() => node.sync());
+  });
+  divertHandle('closeSync', (_handle, [handle]) => handles.delete(handle as number) && undefined);
 }

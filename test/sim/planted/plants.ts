@@ -237,6 +237,67 @@ const EVENTS: readonly Plant[] = [
   },
 ];
 
+const SNAPSHOTS: readonly Plant[] = [
+  {
+    name: 'snapshots: request results are not written',
+    file: 'core/locks/snapshot-writer.ts',
+    find: 'if (!results.isLive(slot)) continue;',
+    replace: 'if (results.isLive(slot) || slot >= 0) continue;',
+  },
+  {
+    name: 'snapshots: waits get new places',
+    file: 'core/locks/snapshot-writer.ts',
+    find: 'for (const wait of waitsByPlace(state)) {',
+    replace: 'for (const wait of waitsByPlace(state).reverse()) {',
+  },
+  {
+    name: 'snapshots: log is dropped before the snapshot is durable',
+    file: 'server/snapshot-jobs.ts',
+    find:
+      "  yield { kind: 'folder', job: 'publishDraft', index };\n  lender.index = index;\n" +
+      "  const firstIndex = (yield { kind: 'drop', before: logFrom }) as number;",
+    replace:
+      "  const firstIndex = (yield { kind: 'drop', before: logFrom }) as number;\n" +
+      "  yield { kind: 'folder', job: 'publishDraft', index };\n  lender.index = index;",
+  },
+  {
+    name: 'snapshots: one is taken whatever its digest is',
+    file: 'io/snapshots/restore.ts',
+    find: 'return digest === manifest.digest ? machine',
+    replace: 'return digest.length > 0 ? machine',
+  },
+  {
+    name: 'snapshots: the checksum of a chunk is not looked at',
+    file: 'io/snapshots/snapshot-files.ts',
+    find: 'return crc32(bytes) === chunk.crc ? null',
+    replace: 'return crc32(bytes) >= 0 ? null',
+  },
+  {
+    name: 'snapshots: a chunk that an earlier try has left is not synced',
+    file: 'io/peers/snapshot-fetch.ts',
+    find: 'writeDurably(file, kept);',
+    replace: '',
+  },
+  {
+    name: 'snapshots: an install leaves the old log where it was',
+    file: 'io/log/group-commit.ts',
+    find: 'if (order.resetTo !== 0) this.log.reset(order.resetTo);',
+    replace: '',
+  },
+  {
+    name: 'snapshots: a start keeps a log that ends before its snapshot',
+    file: 'io/log/verify.ts',
+    find: 'log.reset(baseIndex);\n  return',
+    replace: 'return',
+  },
+  {
+    name: 'snapshots: a rename counts before it is durable',
+    file: 'io/snapshots/snapshot-folder.ts',
+    find: 'fs.renameSync(from, to);\n  syncFolder(path.dirname(to));',
+    replace: 'fs.renameSync(from, to);',
+  },
+];
+
 const WIRE: readonly Plant[] = [
   {
     name: 'wire: the checksum of a peer frame is not looked at',
@@ -276,5 +337,6 @@ export const PLANTS: readonly Plant[] = [
   ...LOCKS,
   ...RESULTS,
   ...EVENTS,
+  ...SNAPSHOTS,
   ...WIRE,
 ];
