@@ -274,14 +274,14 @@ function installDescriptors(): void {
     return length;
   });
   divertHandle('fstatSync', ({ node }) => {
-    const missingBytes = node instanceof StoredEnvironment ? node.missingBytes : 0;
+    const missingBytes = 'missingBytes' in node ? node.missingBytes : 0;
     return { size: FILE_PAGES * PAGE_BYTES - missingBytes };
   });
   divertHandle('writeFileSync', ({ node }, [, bytes]) => {
     if (node instanceof SimFile) node.bytes = (bytes as Uint8Array).slice();
   });
   divertHandle('fsyncSync', ({ media, node }) => {
-    if (!(node instanceof StoredEnvironment)) media.sync(() => node.sync());
+    if (!('missingBytes' in node)) media.sync(() => node.sync());
   });
   divertHandle('closeSync', (_handle, [handle]) => handles.delete(handle as number) && undefined);
 }
