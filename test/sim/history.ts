@@ -45,6 +45,8 @@ export interface Operation {
   readonly target: string;
   /** When it was first sent, µs. */
   readonly sentUs: number;
+  /** When it was last sent, µs; absent where nobody noted it. */
+  lastSentUs?: number;
   /** Queued replies, then final ones; each was decided by the cluster. */
   readonly answers: Answer[];
   /** Sent by a client that then vanished, or never answered: it may have had its effect. */

@@ -340,6 +340,7 @@ export class SimWorker {
   private send(call: Call): void {
     const { world } = this.cluster;
     call.sentUs = world.nowUs;
+    call.record.lastSentUs = world.nowUs;
     call.tries += 1;
     call.retryUs = Number.POSITIVE_INFINITY;
     if (!this.client.isConnected || world.chance(0.02)) this.reconnect();

@@ -55,7 +55,7 @@ function apply(state: LockState, step: Step): LockState | null {
 function stepsOf(
   lock: string,
   operations: readonly Operation[],
-  mayForget: boolean,
+  forgetUs: number,
   verdict: Verdict,
 ): Step[] {
   const steps: Step[] = [];
@@ -69,7 +69,7 @@ function stepsOf(
       for (const { code, token } of operation.answers) {
         if (code === OK) granted.set(token, operation);
       }
-    } else if (kind === 'acquire' && isOpen(operation, mayForget)) {
+    } else if (kind === 'acquire' && isOpen(operation, forgetUs)) {
       ghosts.push(operation);
       steps.push(...readSteps(operation));
     } else if (kind === 'cancel' && answer?.code === OK && answer.token > 0) {
@@ -89,8 +89,10 @@ function stepsOf(
 }
 
 /** An acquire that may have been granted though nobody was told. */
-function isOpen(operation: Operation, mayForget: boolean): boolean {
-  if (mayForget) return true;
+function isOpen(operation: Operation, forgetUs: number): boolean {
+  // Sent again so late, its id may have been forgotten meanwhile: it stands for two requests.
+  const { sentUs, lastSentUs = sentUs } = operation;
+  if (lastSentUs - sentUs >= forgetUs) return true;
   const answer = finalAnswer(operation);
   return answer === undefined || !isStored(answer) || operation.isAbandoned;
 }
@@ -312,8 +314,8 @@ function judge(lock: string, steps: readonly Step[], verdict: Verdict): void {
   });
 }
 
-/** `mayForget`: results are kept so shortly that one id may stand for two requests. */
-export function checkLinearizability(history: History, mayForget = false): Verdict {
+/** `forgetUs`: an id that is sent again so long after its first sending may be a new request. */
+export function checkLinearizability(history: History, forgetUs = NEVER): Verdict {
   const verdict = new Verdict('linearizability');
   const byLock = new Map<string, Operation[]>();
   for (const operation of history.operations) {
@@ -323,7 +325,7 @@ export function checkLinearizability(history: History, mayForget = false): Verdi
     byLock.set(operation.lock, list);
   }
   for (const [lock, operations] of byLock) {
-    const steps = stepsOf(lock, operations, mayForget, verdict);
+    const steps = stepsOf(lock, operations, forgetUs, verdict);
     judge(lock, steps, verdict);
   }
   return verdict;
