@@ -15,6 +15,13 @@ import type { World } from './world.js';
 /** Nodes that fail together: 2-2-1. */
 const ZONES: readonly (readonly number[])[] = [[1, 2], [3, 4], [5]];
 const RUINED_MAX = 2;
+/** How often a step of a snapshot's job is struck in a seed that hunts for them. */
+const SNAPSHOT_STRIKES: Readonly<Record<string, number>> = {
+  compact: 0.02,
+  folder: 0.15,
+  drop: 0.1,
+  fetch: 0.3,
+};
 
 type Undo = () => void;
 
@@ -27,6 +34,7 @@ interface Fault {
 
 const FAULTS: readonly Fault[] = [
   { name: 'crash', weight: 14, strike: (faults, victim) => faults.crash([victim]) },
+  { name: 'long outage', weight: 5, strike: (faults, victim) => faults.longOutage(victim) },
   { name: 'crash of several', weight: 8, strike: (faults) => faults.crash(faults.some(0.6)) },
   { name: 'pause', weight: 12, strike: (faults, victim) => faults.pause(victim) },
   { name: 'isolation', weight: 10, strike: (faults, victim) => faults.isolate([victim]) },
@@ -91,7 +99,7 @@ export class Faults {
     this.isOn = true;
     const { network, nodes, ledger } = this.cluster;
     network.onVote = (nodeId) => this.onVote(nodeId);
-    this.cluster.onSnapshotStep = (node) => this.onSnapshotStep(node);
+    this.cluster.onSnapshotStep = (node, kind) => this.onSnapshotStep(node, kind);
     ledger.onFirst = (nodeId, entry) => this.onFirst(nodeId, entry);
     network.loss = this.plan.loss;
     network.duplication = this.plan.duplication;
@@ -132,6 +140,16 @@ export class Faults {
     return () => {
       for (const node of victims) this.restart(node);
     };
+  }
+
+  /** So long that the log of the others has gone on without it: it needs a snapshot. */
+  longOutage(victim: SimNode): Undo {
+    const { world, cluster } = this;
+    cluster.crash(victim);
+    world.after(world.between(1_500_000, 3_000_000), () => {
+      if (this.isOn) this.restart(victim);
+    });
+    return () => undefined;
   }
 
   some(share: number): SimNode[] {
@@ -277,11 +295,12 @@ export class Faults {
   }
 
   /** Whoever makes or fetches a snapshot is struck in the middle of it, and soon once more. */
-  private onSnapshotStep(node: SimNode): void {
+  private onSnapshotStep(node: SimNode, kind: string): void {
     const { world, cluster } = this;
-    if (!this.isOn || !this.plan.huntsSnapshots || !world.chance(0.04)) return;
+    if (!this.isOn || !this.plan.huntsSnapshots) return;
+    if (!world.chance(SNAPSHOT_STRIKES[kind] ?? 0)) return;
     const { life } = node;
-    world.after(world.between(0, 5_000), () => {
+    world.after(world.between(0, 3_000), () => {
       if (!this.isOn || node.life !== life || node.isRuined) return;
       cluster.onNote(`node ${node.nodeId} is struck while it handles a snapshot`);
       cluster.crash(node);

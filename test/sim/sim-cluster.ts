@@ -115,7 +115,7 @@ export class SimCluster {
   /** Told of what happens to nodes, for traces. */
   onNote: (text: string) => void = () => undefined;
   /** A node begins a step of a snapshot's job. */
-  onSnapshotStep: (node: SimNode) => void = () => undefined;
+  onSnapshotStep: (node: SimNode, kind: string) => void = () => undefined;
   /** Disk ids of the founding record. */
   private readonly foundingDisks = new Map<number, Uint8Array>();
   private readonly verdicts = new Map<string, boolean>();
@@ -331,7 +331,7 @@ export class SimCluster {
       onProblem: (text) => {
         if (!node.isRuined) this.problems.push(`snapshots: node ${nodeId} ${text}`);
       },
-      onStep: () => this.onSnapshotStep(node),
+      onStep: (kind) => this.onSnapshotStep(node, kind),
     });
   }
 

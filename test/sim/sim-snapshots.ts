@@ -55,7 +55,7 @@ const CONNECT_US = [200, 3_000] as const;
 const ANSWER_US_MAX = 300_000;
 const HELD_POLL_US = 1_000;
 /** Sync points of a step after which the power may go. */
-const SYNC_POINTS_MAX = 6;
+const SYNC_POINTS_MAX = 3;
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -79,7 +79,7 @@ export interface SnapshotHost {
   /** Something that a sound node never does. */
   onProblem(text: string): void;
   /** A step on the media begins. */
-  onStep(): void;
+  onStep(kind: Step['kind']): void;
 }
 
 export class SimSnapshots implements SnapshotPort {
@@ -119,9 +119,11 @@ export class SimSnapshots implements SnapshotPort {
     const { underWay } = this;
     this.underWay = null;
     if (underWay === null) return;
-    const { media } = this.host.disk;
+    const { world, disk } = this.host;
+    const { media } = disk;
     media.nextFault = 'none';
-    media.syncsLeft = this.host.world.between(0, SYNC_POINTS_MAX);
+    if (world.chance(0.3)) return;
+    media.syncsLeft = world.between(0, SYNC_POINTS_MAX);
     try {
       underWay();
     } catch {
@@ -152,22 +154,23 @@ export class SimSnapshots implements SnapshotPort {
         log.seal(() => host.whenAwake(() => onDone(undefined)));
         break;
       case 'drop':
+        host.onStep('drop');
         log.dropBefore(step.before, (first) => host.whenAwake(() => onDone(first)));
         break;
       case 'compact': {
         const { index, baseIndex } = step;
         const { clusterId, settings, chunkBytes } = host;
         const task = { dataFolder: disk.folder, index, baseIndex, clusterId, settings, chunkBytes };
-        this.later(job, COMPACT_US, () => this.compact(task));
+        this.later(job, step.kind, COMPACT_US, () => this.compact(task));
         break;
       }
       case 'folder': {
         const name = { dataFolder: disk.folder, index: step.index };
-        this.later(job, FOLDER_US, () => FOLDER_JOBS[step.job](name));
+        this.later(job, step.kind, FOLDER_US, () => FOLDER_JOBS[step.job](name));
         break;
       }
       case 'rest':
-        this.later(job, REST_US, () => undefined);
+        this.later(job, step.kind, REST_US, () => undefined);
         break;
       case 'fetch':
         this.download(job, step.nodeId, step.leastIndex);
@@ -186,11 +189,16 @@ export class SimSnapshots implements SnapshotPort {
   }
 
   /** `work` on the media, some time from now; a crash until then leaves half of it. */
-  private later(job: Job, takesUs: readonly [number, number], work: () => unknown): void {
+  private later(
+    job: Job,
+    kind: Step['kind'],
+    takesUs: readonly [number, number],
+    work: () => unknown,
+  ): void {
     const { host } = this;
     const { world, disk } = host;
     this.underWay = work;
-    host.onStep();
+    host.onStep(kind);
     const end = (): void => {
       if (!host.isAlive()) return;
       if (disk.isHeld) {
@@ -258,7 +266,7 @@ export class SimSnapshots implements SnapshotPort {
         }
         if (!isOpen) return;
         this.underWay = () => fetch.next(answer);
-        host.onStep();
+        host.onStep('fetch');
         world.after(world.between(...disk.fsyncUs), () => {
           if (host.isAlive()) end(() => goOn(answer));
         });

@@ -49,7 +49,7 @@ export function runPlanted(words: readonly string[]): number {
   );
   let caught = 0;
   for (const [at, plant] of plants.entries()) {
-    const found = hunt(plant, `plant-${at}`);
+    const found = hunt(plant, `plant-${process.pid}-${at}`);
     if (found !== null) caught += 1;
     const seeds = found === null ? 'none' : `seed ${found.seeds}`;
     const line = `${plant.name.padEnd(76)} ${seeds.padEnd(12)} ${found?.checker ?? 'NOT CAUGHT'}`;
