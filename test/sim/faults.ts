@@ -34,7 +34,7 @@ interface Fault {
 
 const FAULTS: readonly Fault[] = [
   { name: 'crash', weight: 14, strike: (faults, victim) => faults.crash([victim]) },
-  { name: 'long outage', weight: 5, strike: (faults, victim) => faults.longOutage(victim) },
+  { name: 'long outage', weight: 8, strike: (faults, victim) => faults.longOutage(victim) },
   { name: 'crash of several', weight: 8, strike: (faults) => faults.crash(faults.some(0.6)) },
   { name: 'pause', weight: 12, strike: (faults, victim) => faults.pause(victim) },
   { name: 'isolation', weight: 10, strike: (faults, victim) => faults.isolate([victim]) },

@@ -123,7 +123,8 @@ export class SimSnapshots implements SnapshotPort {
     const { media } = disk;
     media.nextFault = 'none';
     if (world.chance(0.3)) return;
-    media.syncsLeft = world.between(0, SYNC_POINTS_MAX);
+    // Mostly the first: what is written and not synced is what a later life may take for whole.
+    media.syncsLeft = world.chance(0.6) ? 0 : world.between(1, SYNC_POINTS_MAX);
     try {
       underWay();
     } catch {
