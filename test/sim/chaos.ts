@@ -158,7 +158,7 @@ class ChaosRun {
   private addWorker(id: number): void {
     const { world, plan, cluster, history } = this;
     const worker = new SimWorker(cluster, history, id, {
-      locks: world.between(1, 4),
+      locks: world.between(1, 6),
       ttlMs: world.between(...plan.ttlMs),
       waitMsMax: plan.waitMsMax,
       paceUs: plan.paceUs,

@@ -21,9 +21,10 @@ const RETRY_US = 25_000;
 const PATIENCE_US = 400_000;
 const QUEUED_PATIENCE_US = 1_500_000;
 const DEADLINE_MS = 2_000;
+const HELD_MAX = 3;
 
 /** Names that are prefixes of one another are unrelated locks. */
-export const LOCK_NAMES = ['a', 'a/', 'a/b', 'b/c'] as const;
+export const LOCK_NAMES = ['a', 'a/', 'a/b', 'b/c', 'b', 'c'] as const;
 
 export interface WorkerOptions {
   readonly locks: number;
@@ -104,8 +105,8 @@ export class SimWorker {
     }
     if (this.calls.length >= 4) return;
     const roll = world.prng.below(100);
-    if (roll < 44 && held.length > 0) this.release(held.shift() as Held);
-    else if (roll < 52 && held.length > 0) this.renew(held[0] as Held);
+    if (roll < 40 && held.length > 0) this.release(held.shift() as Held);
+    else if (roll < 52 && held.length > 0) this.renew(held[world.prng.below(held.length)] as Held);
     else if (roll < 60) this.read();
     else if (roll < 64 && session.isOpen) this.renewSession();
     else if (roll < 68) this.cancel();
@@ -113,7 +114,7 @@ export class SimWorker {
     else if (roll < 70) this.misuse();
     else if (roll < 71 && session.isOpen) this.close();
     else if (roll < 72 && world.chance(0.08)) this.transfer();
-    else if (held.length < 2) this.acquire();
+    else if (held.length < HELD_MAX) this.acquire();
   }
 
   private acquire(): void {
