@@ -5,10 +5,10 @@ import t from 'tap';
 import { checkExclusion, checkTokens } from './checkers/exclusion.js';
 import { checkPlaces, checkQueues } from './checkers/fifo.js';
 import { checkIdempotency } from './checkers/idempotency.js';
-import { checkBeliefs } from './checkers/lease-bounds.js';
+import { checkBeliefs, checkClusterTime } from './checkers/lease-bounds.js';
 import { checkLinearizability } from './checkers/linearizability.js';
 import { type Answer, History, type Operation } from './history.js';
-import type { SeenEvent } from './ledger.js';
+import type { LedgerEntry, SeenEvent } from './ledger.js';
 
 const RETENTION_MS = 60_000;
 
@@ -93,6 +93,33 @@ t.test('linearizability: a token that nobody can have got', (t) => {
   t.match(checkLinearizability(historyOf(get(0, 10, 7))).problems, [/nobody/, /.*/]);
   const untold = operation({ id: 'x', sentUs: 0, isAbandoned: true });
   t.same(checkLinearizability(historyOf(untold, get(5, 10, 7))).problems, []);
+  t.end();
+});
+
+t.test(
+  'linearizability: with short retention only an id sent again late can be two requests',
+  (t) => {
+    const refused = operation({ id: 'x', sentUs: 0, answers: [answer(4, { code: 21 })] });
+    const late = { ...refused, lastSentUs: 900_000 };
+    t.match(checkLinearizability(historyOf(refused, get(5, 10, 7)), 800_000).problems, [
+      /nobody/,
+      /.*/,
+    ]);
+    t.same(checkLinearizability(historyOf(late, get(5, 10, 7)), 800_000).problems, []);
+    t.end();
+  },
+);
+
+t.test('cluster time: ahead of true time, or behind it, by more than a stamp is rounded', (t) => {
+  const entry = (index: number, madeMs: number, stampMs: number): LedgerEntry => {
+    const nothing = { data: new Uint8Array(0), outcomes: [], completions: [], events: [] };
+    const about = { term: 1, makerId: 1, sum: 0, digest: '', appliedUs: madeMs * 1_000 };
+    return { index, madeUs: madeMs * 1_000, stampMs, ...about, ...nothing };
+  };
+  const first = entry(1, 10, 10);
+  t.same(checkClusterTime([first, entry(2, 110, 110), entry(3, 210, 209)], []).problems, []);
+  t.match(checkClusterTime([first, entry(2, 110, 114)], []).problems, [/ahead of true time/]);
+  t.match(checkClusterTime([first, entry(2, 110, 107)], []).problems, [/count as 97 ms/]);
   t.end();
 });
 

@@ -240,7 +240,10 @@ export class SimSnapshots implements SnapshotPort {
       try {
         next = answer === null ? fetch.next() : fetch.next(answer);
       } catch (error) {
-        fail((error as Error).message);
+        const { name, message } = error as Error;
+        // A reason to give up is a plain Error; anything else is a fault of who fetches.
+        if (name !== 'Error' && !isOfDevice(error)) host.onProblem(`fetches badly: ${message}`);
+        fail(message);
         return;
       }
       if (next.done === true) {

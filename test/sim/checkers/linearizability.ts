@@ -69,6 +69,8 @@ function stepsOf(
       for (const { code, token } of operation.answers) {
         if (code === OK) granted.set(token, operation);
       }
+      // And the first of them may have been granted with nobody told.
+      if (mayBeForgotten(operation, forgetUs)) ghosts.push(operation);
     } else if (kind === 'acquire' && isOpen(operation, forgetUs)) {
       ghosts.push(operation);
       steps.push(...readSteps(operation));
@@ -88,11 +90,15 @@ function stepsOf(
   return steps.sort((a, b) => a.fromUs - b.fromUs);
 }
 
+/** Sent again so late, its id may have been forgotten meanwhile: it stands for two requests. */
+function mayBeForgotten(operation: Operation, forgetUs: number): boolean {
+  const { sentUs, lastSentUs = sentUs } = operation;
+  return lastSentUs - sentUs >= forgetUs;
+}
+
 /** An acquire that may have been granted though nobody was told. */
 function isOpen(operation: Operation, forgetUs: number): boolean {
-  // Sent again so late, its id may have been forgotten meanwhile: it stands for two requests.
-  const { sentUs, lastSentUs = sentUs } = operation;
-  if (lastSentUs - sentUs >= forgetUs) return true;
+  if (mayBeForgotten(operation, forgetUs)) return true;
   const answer = finalAnswer(operation);
   return answer === undefined || !isStored(answer) || operation.isAbandoned;
 }
