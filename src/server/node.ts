@@ -33,6 +33,7 @@ import { WorkerPool } from '../workers/pool.js';
 import { dashboardAssets } from './dashboard.js';
 import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
+import { NodeHistory } from './history.js';
 import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
 import { NodeSnapshots } from './snapshots.js';
 import { readVersion } from './version.js';
@@ -212,6 +213,7 @@ class Node {
   private readonly turn = new TurnScheduler(() => this.replica.turn());
   private readonly links: PeerLinks;
   private readonly clients: TcpServer;
+  private readonly history: NodeHistory;
   private readonly snapshots: NodeSnapshots;
   private readonly metrics = new Metrics(() => figuresOf(this.replica));
   private readonly door: HttpDoor | null;
@@ -241,15 +243,30 @@ class Node {
       onNote: (text) => logger.info({}, text),
     });
     server.lender = new SnapshotLender(options.dataFolder, start?.index ?? 0);
+    const pool = new WorkerPool();
+    const { dataFolder } = options;
+    this.history = new NodeHistory(
+      {
+        dataFolder,
+        clusterId,
+        settings,
+        log: opened.log,
+        pool,
+        bytesMax: options.historyBytesMax,
+        logger,
+      },
+      { onHistory: (readId, page) => this.replica.onHistory(readId, page) },
+    );
     this.snapshots = new NodeSnapshots(
       {
-        dataFolder: options.dataFolder,
+        dataFolder,
         clusterId,
         settings,
         hashSeeds: drawSeeds(),
         log: opened.log,
-        pool: new WorkerPool(),
+        pool,
         lender: server.lender,
+        history: this.history,
         hello: this.links.hello,
         addressOf: (peer) => addresses.find((member) => member.nodeId === peer)?.peer ?? null,
         logger,
@@ -275,6 +292,7 @@ class Node {
       log: opened.log,
       logState: opened.state,
       snapshots: this.snapshots,
+      history: this.history,
       compaction: { ...DEFAULT_POLICY, ...options.compaction },
       start,
       peers: this.links,
@@ -324,6 +342,7 @@ class Node {
     this.turn.close();
     this.links.close();
     this.server.lender = null;
+    this.history.close();
     await this.snapshots.close();
   }
 

@@ -18,6 +18,7 @@ import type { Logger } from '../observe/logger.js';
 import type { SnapshotEvents, SnapshotPort } from '../replica/ports.js';
 import type { PeerHello } from '../wire/peer.js';
 import type { WorkerPool } from '../workers/pool.js';
+import type { NodeHistory } from './history.js';
 
 export interface NodeSnapshotsOptions {
   readonly dataFolder: string;
@@ -29,6 +30,8 @@ export interface NodeSnapshotsOptions {
   readonly log: LmdbLog;
   readonly pool: WorkerPool;
   readonly lender: SnapshotLender;
+  /** What becomes of log and snapshots that are not needed any more. */
+  readonly history: Pick<NodeHistory, 'beforeDrop' | 'afterDrop' | 'onInstalled'>;
   readonly hello: PeerHello;
   /** Where a member is reached, null for a node that is none. */
   readonly addressOf: (nodeId: number) => PeerAddress | null;
@@ -107,11 +110,12 @@ export class NodeSnapshots implements SnapshotPort {
   }
 
   private async keepDraft(index: number, logFrom: number): Promise<void> {
-    const { dataFolder, log, pool, lender } = this.options;
+    const { dataFolder, log, pool, lender, history } = this.options;
     await pool.run('publishDraft', { dataFolder, index });
     lender.index = index;
+    await history.beforeDrop(logFrom);
     const firstIndex = await log.dropBefore(logFrom);
-    await pool.run('removeBefore', { dataFolder, index });
+    await history.afterDrop(index);
     if (!this.isClosed) this.events.onKept(index, firstIndex);
   }
 
@@ -153,6 +157,7 @@ export class NodeSnapshots implements SnapshotPort {
     }
     await pool.run('publishFetched', { dataFolder, index });
     lender.index = index;
+    this.options.history.onInstalled();
     const chunks = manifest.chunks.length;
     logger.info({ index, bytes, chunks, resumed }, 'fetched a snapshot');
     if (!this.isClosed) this.events.onFetched({ index, term, bytes, machine });
