@@ -100,6 +100,23 @@ export const WATCH_ROWS_MAX = 512;
 export const WATCH_CATCH_UP_MAX = 16_384;
 /** A watch without events is told this often how far it has come. */
 export const WATCH_PROGRESS_MS = 5_000;
+/** Events that one page of the audit stream shows, when its caller names no limit, and at most. */
+export const AUDIT_ROWS_DEFAULT = 256;
+export const AUDIT_ROWS_MAX = 512;
+/** How long a page of the audit stream may wait for its first event. */
+export const AUDIT_WAIT_MS_MAX = 30_000;
+/** Pages of the audit stream that one node has not answered. Full: OVERLOADED. */
+export const AUDIT_READS_MAX = 1_024;
+/** Kept events that one turn looks at for pages of the audit stream. */
+export const AUDIT_VISITS_MAX = 8_192;
+/** Log and snapshots that a node keeps behind its last snapshot, for the audit stream. */
+export const HISTORY_BYTES_KEPT = 512 << 20;
+/** How long the thread that reads history works on one page before it says how far it is. */
+export const HISTORY_SLICE_MS = 500;
+/** The thread that reads history ends when nobody has asked for this long. */
+export const HISTORY_IDLE_MS = 30_000;
+/** Places in the history that the thread can go on from. */
+export const HISTORY_CURSORS_MAX = 2;
 /** Body bytes of one HTTP request. */
 export const HTTP_BODY_BYTES_MAX = 64 * 1_024;
 /** HTTP requests that one node has not answered, waits included. Full: OVERLOADED. */
@@ -237,6 +254,11 @@ assertLimit(
   WATCH_ROWS_MAX * (NAME_BYTES_MAX + 64) < FRAME_BYTES_MAX / 2,
   'a part of a watch is at most half a frame',
 );
+assertLimit(
+  AUDIT_ROWS_MAX * (NAME_BYTES_MAX + REQUEST_ID_BYTES_MAX + 192) < FRAME_BYTES_MAX / 2,
+  'a page of the audit stream is at most half a frame',
+);
+assertLimit(AUDIT_WAIT_MS_MAX < REQUEST_DEADLINE_MAX_MS, 'a page can wait within its deadline');
 assertLimit(HEARTBEAT_TICKS * 4 < ELECTION_TICKS_MIN, 'three heartbeats may be lost');
 assertLimit(ELECTION_TICKS_MIN < ELECTION_TICKS_MAX, 'election time-outs are spread');
 assertLimit(PULSE_MS < CLOCK_STEP_MS_MAX, 'a pulse never runs into the clock cap');

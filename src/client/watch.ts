@@ -7,6 +7,7 @@
  * then the connection is given up, and the rest is asked for later. Used by: client.ts.
  */
 import { WATCH_PROGRESS_MS } from '../limits.js';
+import { eventOf } from '../wire/event-json.js';
 import {
   beginFrame,
   endFrame,
@@ -15,7 +16,6 @@ import {
   frameBytesAt,
 } from '../wire/frame.js';
 import { FrameAssembler } from '../wire/frame-assembler.js';
-import { eventOf } from '../wire/http-answers.js';
 import type { PackValue } from '../wire/msgpack-writer.js';
 import { OutBuffer } from '../wire/out-buffer.js';
 import { CommandKind, encodeRequest } from '../wire/request.js';

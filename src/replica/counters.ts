@@ -33,4 +33,7 @@ export class Counters {
   watch_events_told = 0;
   watches_blocked = 0;
   watches_compacted = 0;
+  /** Event rows given to readers of the audit stream, and pages that were told COMPACTED. */
+  audit_events_told = 0;
+  audits_compacted = 0;
 }

@@ -34,6 +34,9 @@ export class EventRing {
   /** Where the name begins, counted over all names ever written. */
   private nameStarts = new Float64Array(this.capacity);
   private nameLengths = new Uint16Array(this.capacity);
+  /** The entry that has the event, and the position in it of the command that caused it. */
+  private indexes = new Float64Array(this.capacity);
+  private positions = new Int32Array(this.capacity);
   private names = new Uint8Array(this.nameCapacity);
   private namesEnd = 0;
 
@@ -63,6 +66,8 @@ export class EventRing {
       this.tokens[slot] = event.token;
       this.places[slot] = event.place;
       this.stamps[slot] = machine.now;
+      this.indexes[slot] = machine.appliedIndex;
+      this.positions[slot] = event.position;
       this.keepName(slot, machine, event.name);
       this.next += 1;
       this.forget();
@@ -87,6 +92,15 @@ export class EventRing {
   /** Cluster time of the entry, ms. */
   stampOf(revision: number): number {
     return this.stamps[this.slotOf(revision)] as number;
+  }
+
+  /** Log index of the entry. */
+  indexOf(revision: number): number {
+    return this.indexes[this.slotOf(revision)] as number;
+  }
+  /** Position in the entry of the command that caused it; -1: the sweep did. */
+  positionOf(revision: number): number {
+    return this.positions[this.slotOf(revision)] as number;
   }
 
   /** The lock's name: a view that is good until the next record(). */
@@ -133,6 +147,8 @@ export class EventRing {
     this.stamps = new Float64Array(this.capacity);
     this.nameStarts = new Float64Array(this.capacity);
     this.nameLengths = new Uint16Array(this.capacity);
+    this.indexes = new Float64Array(this.capacity);
+    this.positions = new Int32Array(this.capacity);
     this.names = new Uint8Array(this.nameCapacity);
     this.namesEnd = 0;
     for (let revision = this.oldest; revision < this.next; revision += 1) {
@@ -144,6 +160,8 @@ export class EventRing {
       this.tokens[to] = old.tokens[from] as number;
       this.places[to] = old.places[from] as number;
       this.stamps[to] = old.stamps[from] as number;
+      this.indexes[to] = old.indexes[from] as number;
+      this.positions[to] = old.positions[from] as number;
       const start = (old.nameStarts[from] as number) % old.names.length;
       const length = old.nameLengths[from] as number;
       this.names.set(old.names.subarray(start, start + length), this.namesEnd);

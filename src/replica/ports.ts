@@ -7,6 +7,7 @@
 import type { LockMachine } from '../core/locks/lock-machine.js';
 import type { HardState } from '../core/raft/effects.js';
 import type { Entry, Message } from '../core/raft/message.js';
+import type { AuditRow } from '../wire/audit.js';
 
 /** One order to the log; orders are carried out strictly in the sequence they were given. */
 export interface AppendOrder {
@@ -104,6 +105,40 @@ export interface SnapshotPort {
   discard(index: number, digest: string): void;
   /** Fetches the newest snapshot of a node, of at least `index`: onFetched. */
   fetch(nodeId: number, index: number): void;
+}
+
+/** Which part of the history is wanted. */
+export interface HistoryRequest {
+  readonly readId: number;
+  /** First revision wanted. */
+  readonly from: number;
+  /** First bytes of the names. */
+  readonly prefix: Uint8Array;
+  /** Rows wanted at most. */
+  readonly limit: number;
+  /** Index and revision of the applied state: `from` is at or below. */
+  readonly appliedIndex: number;
+  readonly revision: number;
+}
+
+/** Events that are no longer in memory, read from disk. */
+export interface HistoryPage {
+  readonly rows: readonly AuditRow[];
+  /** The first revision that the page does not cover; `from` when there was not time enough. */
+  readonly next: number;
+}
+
+/** Called by a HistoryPort on the main thread, never from inside its methods. */
+export interface HistoryEvents {
+  /** Null: it is not there, and `oldestRevision` has risen above it. */
+  onHistory(readId: number, page: HistoryPage | null): void;
+}
+
+/** Reads committed events from snapshots and log: long work on another thread. */
+export interface HistoryPort {
+  /** First revision that can be read; one that has no event yet when there is no history. */
+  readonly oldestRevision: number;
+  read(request: HistoryRequest): void;
 }
 
 /** Sends to the other replicas. Lossy by contract: raft repeats what matters. */

@@ -12,6 +12,7 @@ import { faultCode, faultField } from '../wire/fault.js';
 import { FRAME_VERSION } from '../wire/frame.js';
 import { decodeQuery, Query } from '../wire/query.js';
 import { encodeHello, encodePong } from '../wire/query-reply.js';
+import { admitAudit } from './audit.js';
 import type { Connection } from './connection.js';
 import { finishReply, replyNotLeader, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
@@ -52,6 +53,9 @@ export function admitQuery(
       return;
     case CommandKind.Unwatch:
       admitUnwatch(state, connection, correlation, query.correlation);
+      return;
+    case CommandKind.Audit:
+      admitAudit(state, connection, correlation, query, deadlineUs);
       return;
     case CommandKind.Abandon:
       abandon(state, connection, correlation, query);

@@ -8,11 +8,19 @@ import { type Entry, type Message, MessageKind } from '../core/raft/message.js';
 import type { StatusReply } from '../wire/query-reply.js';
 import { admitFrame } from './admission.js';
 import { applyRead } from './apply.js';
+import { onHistory } from './audit.js';
 import { isDiskBehind } from './batching.js';
 import { onDiscarded, onDraft, onKept } from './compaction.js';
 import type { Connection } from './connection.js';
 import { onFetched } from './install.js';
-import type { FetchedSnapshot, LogEvents, SnapshotDraft, SnapshotEvents } from './ports.js';
+import type {
+  FetchedSnapshot,
+  HistoryEvents,
+  HistoryPage,
+  LogEvents,
+  SnapshotDraft,
+  SnapshotEvents,
+} from './ports.js';
 import {
   APPLY_READ,
   isServing,
@@ -24,7 +32,7 @@ import { type Health, readHealth, readStatus } from './status.js';
 import { onLogDurable, runTurn } from './turn.js';
 import { handOver, onTick } from './upkeep.js';
 
-export class Replica implements LogEvents, SnapshotEvents {
+export class Replica implements LogEvents, SnapshotEvents, HistoryEvents {
   private readonly state: ReplicaState;
 
   constructor(options: ReplicaOptions) {
@@ -125,6 +133,11 @@ export class Replica implements LogEvents, SnapshotEvents {
 
   onFetched(snapshot: FetchedSnapshot | null): void {
     onFetched(this.state, snapshot);
+    this.state.options.turn.soon();
+  }
+
+  onHistory(readId: number, page: HistoryPage | null): void {
+    onHistory(this.state, readId, page);
     this.state.options.turn.soon();
   }
 

@@ -15,6 +15,7 @@ import { Raft } from '../core/raft/raft.js';
 import { ENTROPY_BYTES, EntryReader, EntryWriter } from '../wire/entry.js';
 import { FrameReader } from '../wire/frame.js';
 import { Attachments } from './attachments.js';
+import { AuditReads } from './audit-reads.js';
 import { ClusterClock } from './cluster-clock.js';
 import { Compaction, type CompactionPolicy, DEFAULT_POLICY } from './compaction-state.js';
 import type { Connection } from './connection.js';
@@ -27,6 +28,7 @@ import type {
   ClockPort,
   EntropyPort,
   FetchedSnapshot,
+  HistoryPort,
   LogPort,
   LogState,
   PeerPort,
@@ -57,6 +59,8 @@ export interface ReplicaOptions {
   readonly logState: LogState;
   /** Makes and fetches snapshots; without one the log grows, and nobody can be re-seeded. */
   readonly snapshots?: SnapshotPort | null;
+  /** Reads events that are no longer in memory; without one they cannot be shown. */
+  readonly history?: HistoryPort | null;
   /** When a snapshot is made and what of the log stays; the limits by default. */
   readonly compaction?: CompactionPolicy;
   /** The snapshot that this node starts from, null for index 0. */
@@ -99,6 +103,8 @@ export class ReplicaState {
   /** The newest events, and who is told of them. */
   readonly events = new EventRing();
   readonly watches = new Watches();
+  /** Pages of the audit stream that are owed. */
+  readonly audits = new AuditReads();
 
   /** Connections with replies of this turn. */
   readonly dirty: Connection[] = [];

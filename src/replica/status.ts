@@ -6,6 +6,7 @@
  */
 import { Role } from '../core/raft/effects.js';
 import type { MemberRow, StatusReply } from '../wire/query-reply.js';
+import { oldestAudited } from './audit.js';
 import { isServing, type ReplicaState } from './state.js';
 
 const ROLE_NAMES = ['follower', 'pre-candidate', 'candidate', 'leader'] as const;
@@ -72,6 +73,8 @@ function readCounters(state: ReplicaState): { [name: string]: number } {
     watches: state.watches.count,
     watches_behind: state.watches.behind.length,
     oldest_revision: state.events.oldest,
+    oldest_audited_revision: oldestAudited(state),
+    audit_reads: state.audits.count,
     pending_operations: state.pending.operations + state.open.count,
     pending_reads: state.reads.count,
     snapshot_index: state.compaction.snapshotIndex,

@@ -10,6 +10,7 @@ import type { Message } from '../core/raft/message.js';
 import { APPEND_BYTES_MAX, LOG_WINDOW_BYTES, LOG_WINDOW_ENTRIES } from '../limits.js';
 import { stampOf } from '../wire/entry.js';
 import { applyCommitted } from './apply.js';
+import { answerAudits } from './audit.js';
 import { closeWhenDue, refuseOpenBatch } from './batching.js';
 import { compactWhenDue } from './compaction.js';
 import { onOffer } from './install.js';
@@ -32,6 +33,7 @@ export function runTurn(state: ReplicaState): void {
   compactWhenDue(state);
   answerReads(state);
   tellWatches(state);
+  answerAudits(state);
   raft.trimWindow(state.appliedIndex, LOG_WINDOW_ENTRIES, LOG_WINDOW_BYTES);
   flushConnections(state);
   options.peers.flush();

@@ -30,6 +30,7 @@ import { WorkerPool } from '../workers/pool.js';
 import { dashboardAssets } from './dashboard.js';
 import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
+import { NodeHistory } from './history.js';
 import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
 import { NodeSnapshots } from './snapshots.js';
 import { restoreStart } from './start-state.js';
@@ -188,6 +189,7 @@ class Node {
   private readonly turn = new TurnScheduler(() => this.replica.turn());
   private readonly links: PeerLinks;
   private readonly clients: TcpServer;
+  private readonly history: NodeHistory;
   private readonly snapshots: NodeSnapshots;
   private readonly metrics = new Metrics(() => figuresOf(this.replica));
   private readonly door: HttpDoor | null;
@@ -217,15 +219,30 @@ class Node {
       onNote: (text) => logger.info({}, text),
     });
     server.lender = new SnapshotLender(options.dataFolder, start?.index ?? 0);
+    const pool = new WorkerPool();
+    const { dataFolder } = options;
+    this.history = new NodeHistory(
+      {
+        dataFolder,
+        clusterId,
+        settings,
+        log: opened.log,
+        pool,
+        bytesMax: options.historyBytesMax,
+        logger,
+      },
+      { onHistory: (readId, page) => this.replica.onHistory(readId, page) },
+    );
     this.snapshots = new NodeSnapshots(
       {
-        dataFolder: options.dataFolder,
+        dataFolder,
         clusterId,
         settings,
         hashSeeds: drawSeeds(),
         log: opened.log,
-        pool: new WorkerPool(),
+        pool,
         lender: server.lender,
+        history: this.history,
         hello: this.links.hello,
         addressOf: (peer) => addresses.find((member) => member.nodeId === peer)?.peer ?? null,
         logger,
@@ -251,6 +268,7 @@ class Node {
       log: opened.log,
       logState: opened.state,
       snapshots: this.snapshots,
+      history: this.history,
       compaction: { ...DEFAULT_POLICY, ...options.compaction },
       start,
       peers: this.links,
@@ -300,6 +318,7 @@ class Node {
     this.turn.close();
     this.links.close();
     this.server.lender = null;
+    this.history.close();
     await this.snapshots.close();
   }
 

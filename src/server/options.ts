@@ -15,7 +15,7 @@ import {
 
 export type { SettingName } from '../core/locks/settings.js';
 
-import { LOG_TAIL_ENTRIES, MEMBERS_MAX, SNAPSHOT_ENTRIES } from '../limits.js';
+import { HISTORY_BYTES_KEPT, LOG_TAIL_ENTRIES, MEMBERS_MAX, SNAPSHOT_ENTRIES } from '../limits.js';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from '../observe/logger.js';
 import type { CompactionPolicy } from '../replica/compaction-state.js';
 
@@ -56,6 +56,8 @@ export interface ServeOptions {
   readonly logLevel: LogLevel;
   /** When this node makes a snapshot and how much log it keeps; the limits where absent. */
   readonly compaction: Partial<Pick<CompactionPolicy, 'entries' | 'tailEntries'>>;
+  /** Bytes of log and snapshots kept behind the newest snapshot, for the audit stream; 0: none. */
+  readonly historyBytesMax: number;
   /** True when the end of standard input ends the node (a supervisor holds the other end). */
   readonly untilStdinEnds: boolean;
 }
@@ -76,6 +78,7 @@ export interface ServeWords {
   readonly logLevel?: string | undefined;
   readonly snapshotEntries?: string | undefined;
   readonly logTailEntries?: string | undefined;
+  readonly historyMib?: string | undefined;
   readonly untilStdinEnds?: boolean | undefined;
 }
 
@@ -83,6 +86,8 @@ export interface ServeWords {
 export const NODE_ID_MAX = 65_535;
 const PORT_MAX = 65_535;
 const ENTRIES_GREATEST = 1_000_000_000;
+const MIB = 1 << 20;
+const HISTORY_MIB_GREATEST = 1_000_000;
 const HOST_NAME_PATTERN = /^[A-Za-z0-9._-]{1,253}$/;
 const ZONE_PATTERN = /^[A-Za-z0-9._-]{0,64}$/;
 
@@ -239,6 +244,11 @@ function parseCompaction(words: ServeWords): ServeOptions['compaction'] {
   return { entries, tailEntries };
 }
 
+function parseHistory(text: string | undefined): number {
+  if (text === undefined) return HISTORY_BYTES_KEPT;
+  return parseWhole('--history-mib', text, 0, HISTORY_MIB_GREATEST) * MIB;
+}
+
 /**
  * What may be a slip in options that can be served: one sentence each. Ports that differ are right
  * where something forwards them, and founding would write the wrong ones down for ever otherwise.
@@ -293,6 +303,7 @@ export function parseServeOptions(words: ServeWords): ServeOptions {
     settings: parseSettings('--setting', words.setting ?? []),
     logLevel,
     compaction: parseCompaction(words),
+    historyBytesMax: parseHistory(words.historyMib),
     untilStdinEnds: words.untilStdinEnds ?? false,
   };
 }

@@ -24,6 +24,8 @@ export type Step =
   | { readonly kind: 'folder'; readonly job: FolderJob; readonly index: number }
   /** Gives the first index that is left. */
   | { readonly kind: 'drop'; readonly before: number }
+  /** Snapshots before the one at `index` are needed no more to start from. */
+  | { readonly kind: 'retire'; readonly index: number }
   /** Gives a FetchResult. */
   | { readonly kind: 'fetch'; readonly nodeId: number; readonly leastIndex: number }
   /** Whatever else waits for this thread goes first. */
@@ -39,6 +41,8 @@ export interface JobOptions {
   readonly lender: SnapshotLender;
   readonly events: SnapshotEvents;
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** A fetched snapshot counts: what came before it is not known here. */
+  readonly onInstalled: () => void;
 }
 
 function describe(error: unknown): string {
@@ -70,7 +74,7 @@ export function* keepDraft(options: JobOptions, index: number, logFrom: number):
   yield { kind: 'folder', job: 'publishDraft', index };
   lender.index = index;
   const firstIndex = (yield { kind: 'drop', before: logFrom }) as number;
-  yield { kind: 'folder', job: 'removeBefore', index };
+  yield { kind: 'retire', index };
   events.onKept(index, firstIndex);
 }
 
@@ -96,7 +100,7 @@ export function* fetchNewest(options: JobOptions, nodeId: number, leastIndex: nu
 }
 
 function* restoreFetched(options: JobOptions, { manifest, resumed, bytes }: FetchResult): Job {
-  const { dataFolder, lender, hashSeeds, logger, events } = options;
+  const { dataFolder, lender, hashSeeds, logger, events, onInstalled } = options;
   const { index, term } = manifest;
   const slices = restoreSlices(incomingPlace(dataFolder, index), manifest, hashSeeds);
   let slice = slices.next();
@@ -110,6 +114,7 @@ function* restoreFetched(options: JobOptions, { manifest, resumed, bytes }: Fetc
   }
   yield { kind: 'folder', job: 'publishFetched', index };
   lender.index = index;
+  onInstalled();
   const chunks = manifest.chunks.length;
   logger.info({ index, bytes, chunks, resumed }, 'fetched a snapshot');
   events.onFetched({ index, term, bytes, machine });

@@ -14,6 +14,7 @@ import { SNAPSHOT_CHUNK_BYTES } from '../limits.js';
 import type { SnapshotEvents, SnapshotPort } from '../replica/ports.js';
 import type { PeerHello } from '../wire/peer.js';
 import type { WorkerPool } from '../workers/pool.js';
+import type { NodeHistory } from './history.js';
 import {
   discardDraft,
   fetchNewest,
@@ -24,12 +25,14 @@ import {
   type Step,
 } from './snapshot-jobs.js';
 
-export interface NodeSnapshotsOptions extends Omit<JobOptions, 'events'> {
+export interface NodeSnapshotsOptions extends Omit<JobOptions, 'events' | 'onInstalled'> {
   readonly clusterId: Uint8Array;
   /** Settings of the founding record. */
   readonly settings: Settings;
   readonly log: LmdbLog;
   readonly pool: WorkerPool;
+  /** What becomes of log and snapshots that are not needed any more. */
+  readonly history: Pick<NodeHistory, 'beforeDrop' | 'afterDrop' | 'onInstalled'>;
   readonly hello: PeerHello;
   /** Where a member is reached, null for a node that is none. */
   readonly addressOf: (nodeId: number) => PeerAddress | null;
@@ -43,7 +46,7 @@ export class NodeSnapshots implements SnapshotPort {
     private readonly options: NodeSnapshotsOptions,
     events: SnapshotEvents,
   ) {
-    this.jobs = { ...options, events };
+    this.jobs = { ...options, events, onInstalled: () => options.history.onInstalled() };
   }
 
   get isLent(): boolean {
@@ -93,7 +96,7 @@ export class NodeSnapshots implements SnapshotPort {
   }
 
   private async carryOut(step: Step): Promise<unknown> {
-    const { dataFolder, clusterId, settings, log, pool } = this.options;
+    const { dataFolder, clusterId, settings, log, pool, history } = this.options;
     switch (step.kind) {
       case 'seal':
         return log.seal();
@@ -105,7 +108,10 @@ export class NodeSnapshots implements SnapshotPort {
       case 'folder':
         return pool.run(step.job, { dataFolder, index: step.index });
       case 'drop':
+        await history.beforeDrop(step.before);
         return log.dropBefore(step.before);
+      case 'retire':
+        return history.afterDrop(step.index);
       case 'fetch':
         return this.download(step.nodeId, step.leastIndex);
       case 'rest':

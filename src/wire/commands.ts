@@ -249,6 +249,25 @@ const QUERIES: readonly CommandRow[] = [
     ],
     replyFields: [],
   },
+  {
+    number: CommandKind.Audit,
+    name: 'audit',
+    isLogged: false,
+    meaning: 'Committed events with what caused them, from a revision on, page by page.',
+    fields: [
+      optional('prefix', 'text', 'first bytes of the names; absent: every lock'),
+      optional('revision', 'uint', 'first revision wanted; absent: the next one'),
+      optional('limit', 'uint', 'events wanted, 1 to 512; absent: 256'),
+      optional('wait_ms', 'uint', 'how long to wait for an event, at most 30,000; absent: 0'),
+    ],
+    replyFields: [
+      needed('events', 'array', 'of audit rows'),
+      needed('next_revision', 'uint', 'where the next page begins'),
+      needed('oldest_revision', 'uint', 'the oldest that this node can show'),
+      needed('revision', 'uint', 'the last that it has applied'),
+      needed('cluster_id', 'id', 'with a revision it is the id of an event'),
+    ],
+  },
 ];
 
 const SESSIONS: readonly CommandRow[] = [

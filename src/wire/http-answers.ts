@@ -4,12 +4,10 @@
  * Owns: the JSON names of every field. Never: a status line or a socket. Metadata that is no UTF-8
  * is null, with its bytes in metadata_base64. Used by: io/http.
  */
-import { EventKind } from '../core/locks/event.js';
-import { LeaseEnd } from '../core/locks/outcome.js';
-import { ErrorCode, errorRow } from './errors.js';
+import { auditPageOf } from './audit.js';
+import { ErrorCode } from './errors.js';
+import { codeName, hexOf, type Json, leaseEndName } from './event-json.js';
 import type { Reply } from './response.js';
-
-export type Json = { readonly [name: string]: unknown };
 
 /** What the request named: its path parameter and its key. */
 export interface Asked {
@@ -23,14 +21,6 @@ export interface Asked {
 }
 
 const STRICT = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** 32 hexadecimal digits. */
-export function hexOf(bytes: unknown): string {
-  if (!(bytes instanceof Uint8Array)) return '';
-  let text = '';
-  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
-  return text;
-}
 
 /** The bytes of hexadecimal digits, or null when the text is not 32 of them. */
 export function bytesOfHex(text: string): Uint8Array | null {
@@ -173,12 +163,6 @@ export function leaderOf(holder: unknown, now: number): Json | null {
   };
 }
 
-/** The public name of a code: OK, QUEUED, or that of the error. */
-export function codeName(code: number): string {
-  if (code === ErrorCode.Ok) return 'OK';
-  return code === ErrorCode.Queued ? 'QUEUED' : errorRow(code).code;
-}
-
 function lookupOf(reply: Reply, asked: Asked): Json {
   const state = String(reply.fields[0]);
   const head = { request_id: asked.subject, state, cluster_time: reply.clusterTimeMs };
@@ -269,50 +253,13 @@ export function answerOf(routeId: string, reply: Reply, asked: Asked): Json {
       return cancellationOf(reply, asked);
     case 'election':
       return electionOf(reply, asked);
+    case 'audit':
+      return auditPageOf(reply);
     case 'transfer':
       return { node_id: asked.nodeId, asked: true };
     default:
       throw new Error(`http: no answer for route ${routeId}`);
   }
-}
-
-const LEASE_END_NAMES = namesOf(LeaseEnd);
-const EVENT_NAMES = namesOf(EventKind);
-
-/** snake_case names by number. */
-function namesOf(numbers: { readonly [name: string]: number }): ReadonlyMap<number, string> {
-  const names = new Map<number, string>();
-  for (const [name, number] of Object.entries(numbers)) {
-    names.set(number, name.replace(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase());
-  }
-  return names;
-}
-
-/** How a lease ended, in words. */
-export function leaseEndName(cause: number): string {
-  return LEASE_END_NAMES.get(cause) ?? 'unknown';
-}
-
-/** One event row as JSON. */
-export function eventOf(row: unknown): Json {
-  const fields: readonly unknown[] = Array.isArray(row) ? row : [];
-  const kind = countAt(fields, 1);
-  const cause = countAt(fields, 5);
-  return {
-    type: EVENT_NAMES.get(kind) ?? 'unknown',
-    revision: countAt(fields, 0),
-    name: String(fields[2]),
-    fencing_token: countAt(fields, 3),
-    place: countAt(fields, 4),
-    cause: causeName(kind, cause),
-    principal: countAt(fields, 6),
-    cluster_time: countAt(fields, 7),
-  };
-}
-
-function causeName(kind: number, cause: number): string | null {
-  if (kind === EventKind.Ended) return leaseEndName(cause);
-  return kind === EventKind.Left ? codeName(cause) : null;
 }
 
 /** What a refusal says beside code, message, retryable and outcome. */

@@ -234,6 +234,24 @@ const REQUESTS: readonly Route[] = [
   },
 ];
 
+const AUDIT: readonly Route[] = [
+  {
+    ...PLAIN,
+    id: 'audit',
+    method: 'GET',
+    path: '/v1/audit',
+    kind: 'read',
+    meaning: 'Committed events with what caused them, page by page, also old ones.',
+    query: [
+      optional('prefix', 'text', 'first bytes of the names; absent: every lock'),
+      REVISION,
+      optional('limit', 'count', 'events wanted, 1 to 512; absent: 256'),
+      optional('wait_ms', 'count', 'how long to wait for an event, at most 30,000; absent: 0'),
+    ],
+    answer: 'AuditPage',
+  },
+];
+
 const ELECTIONS: readonly Route[] = [
   {
     ...PLAIN,
@@ -356,6 +374,7 @@ export const ROUTES: readonly Route[] = [
   ...LEASES,
   ...SESSIONS,
   ...REQUESTS,
+  ...AUDIT,
   ...ELECTIONS,
   ...NODE,
 ];

@@ -153,6 +153,23 @@ const EVENT = object({
   cluster_time: TIME,
 });
 
+const AUDIT_EVENT = object(
+  {
+    id: TEXT,
+    schema: { const: 1 },
+    ...EVENT.properties,
+    log_index: COUNT,
+    actor: COUNT,
+    command: { type: ['string', 'null'] },
+    request_id: { type: ['string', 'null'] },
+    request_id_hex: TEXT,
+    sequence: { type: ['integer', 'null'] },
+    session_id: nullable(ID),
+    trace_id: nullable(ID),
+  },
+  ['request_id_hex'],
+);
+
 const ELECTION = object(
   {
     name: TEXT,
@@ -235,6 +252,15 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
   ),
   Election: ELECTION,
   Event: EVENT,
+  AuditEvent: AUDIT_EVENT,
+  AuditPage: object({
+    events: { type: 'array', items: ref('AuditEvent') },
+    next_revision: COUNT,
+    oldest_revision: COUNT,
+    revision: COUNT,
+    cluster_id: ID,
+    cluster_time: TIME,
+  }),
   Transfer: object({ node_id: COUNT, asked: { const: true } }),
   Status: STATUS,
   Live: object({ live: { const: true }, node: COUNT }),

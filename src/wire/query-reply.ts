@@ -7,6 +7,7 @@
  */
 import { OutcomeCode } from '../core/locks/outcome.js';
 import type { HolderReading, LockReading, WaiterReading } from '../core/locks/readings.js';
+import type { AuditRow } from './audit.js';
 import type { PackValue } from './msgpack-writer.js';
 import type { OutBuffer } from './out-buffer.js';
 import { encodeFields } from './reply.js';
@@ -196,4 +197,27 @@ export function encodeStatus(out: OutBuffer, correlation: number, status: Status
     counters: status.counters,
   };
   encodeFields(out, correlation, OutcomeCode.Ok, status.clusterTime, [map]);
+}
+
+/** A page of the audit stream. */
+export interface AuditPage {
+  readonly rows: readonly AuditRow[];
+  /** The first revision that the page does not cover. */
+  readonly next: number;
+  /** The first revision that this node can show. */
+  readonly oldest: number;
+  /** The last one that it has applied. */
+  readonly revision: number;
+}
+
+/** events, next_revision, oldest_revision, revision, cluster_id */
+export function encodeAuditPage(
+  out: OutBuffer,
+  correlation: number,
+  clusterTime: number,
+  page: AuditPage,
+  clusterId: Uint8Array,
+): void {
+  const fields = [page.rows, page.next, page.oldest, page.revision, clusterId];
+  encodeFields(out, correlation, OutcomeCode.Ok, clusterTime, fields);
 }

@@ -7,6 +7,9 @@
  */
 import { CommandKind, RequestKind } from '../core/locks/command.js';
 import {
+  AUDIT_ROWS_DEFAULT,
+  AUDIT_ROWS_MAX,
+  AUDIT_WAIT_MS_MAX,
   CLIENT_NAME_BYTES_MAX,
   CREDENTIAL_BYTES_MAX,
   LIST_ROWS_DEFAULT,
@@ -80,7 +83,7 @@ export class Query {
 
   /** Watch: true when `name` is a prefix. */
   isPrefix = false;
-  /** Watch: the first revision wanted; -1: the next one. */
+  /** Watch, Audit: the first revision wanted; -1: the next one. */
   revision = -1;
   /** Watch: true when the locks as they are now shall be told first. */
   snapshot = false;
@@ -88,6 +91,8 @@ export class Query {
   correlation = 0;
   /** Abandon: its place in the queue. */
   place = 0;
+  /** Audit: how long the page may wait for its first event, ms. */
+  waitMs = 0;
 }
 
 /** Elements that a query may have, its command included; 0 when there is no such query. */
@@ -110,6 +115,7 @@ export function queryFieldsMax(kind: number): number {
       return 4;
     case CommandKind.List:
     case CommandKind.Watch:
+    case CommandKind.Audit:
       return 5;
     default:
       return 0;
@@ -233,6 +239,8 @@ function decodeFields(fields: Fields, query: Query): number {
       return decodeCorrelation(fields, query);
     case CommandKind.Abandon:
       return decodeAbandon(fields, query);
+    case CommandKind.Audit:
+      return decodeAudit(fields, query);
     default:
       return fields.at;
   }
@@ -360,6 +368,26 @@ function decodeWatch(fields: Fields, query: Query): number {
   const snapshot = fields.boolean();
   if (snapshot < NIL || (snapshot === 1 && query.revision > 0)) return -Fault.Snapshot;
   query.snapshot = snapshot === 1;
+  return fields.at;
+}
+
+/** A prefix, the empty one by default: every lock. */
+function decodeAudit(fields: Fields, query: Query): number {
+  const prefix = fields.range();
+  if (prefix < NIL || prefix > NAME_BYTES_MAX) return -Fault.Prefix;
+  if (prefix > 0) {
+    if (!fields.isPlain()) return -Fault.Prefix;
+    query.name = fields.copy();
+  }
+  query.isPrefix = true;
+  query.revision = fields.unsigned();
+  if (query.revision < NIL || query.revision === 0) return -Fault.Revision;
+  const limit = fields.unsigned();
+  if (limit < NIL || limit === 0 || limit > AUDIT_ROWS_MAX) return -Fault.Limit;
+  query.limit = limit > 0 ? limit : AUDIT_ROWS_DEFAULT;
+  const waitMs = fields.unsigned();
+  if (waitMs < NIL || waitMs > AUDIT_WAIT_MS_MAX) return -Fault.WaitMs;
+  query.waitMs = Math.max(0, waitMs);
   return fields.at;
 }
 

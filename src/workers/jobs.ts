@@ -4,6 +4,12 @@
  * Owns: the list. Each job gets plain values and paths, and gives plain values; files that a job
  * writes are durable when it ends. Never: state of the node. Loaded by: piscina, on its threads.
  */
+import {
+  type HistoryShape,
+  keepSegments as linkSegments,
+  keepSnapshots as moveSnapshots,
+  trimHistory,
+} from '../io/history/history-folder.js';
 import { type FetchTask, fetchSnapshot } from '../io/peers/snapshot-client.js';
 import type { FetchResult } from '../io/peers/snapshot-fetch.js';
 import {
@@ -52,4 +58,21 @@ export function discardFetched({ dataFolder, index }: SnapshotName): void {
 /** Deletes the snapshots before `index`. */
 export function removeBefore({ dataFolder, index }: SnapshotName): void {
   removeOlder(dataFolder, index);
+}
+
+/** Keeps the segments that the log is about to drop, those before `index`. */
+export function keepSegments({ dataFolder, index }: SnapshotName): void {
+  linkSegments(dataFolder, index);
+}
+
+export interface HistoryBound extends SnapshotName {
+  /** Bytes of history that stay. */
+  readonly bytesMax: number;
+}
+
+/** Moves the snapshots before `index` into the history, and drops what is too much of it. */
+export function keepSnapshots({ dataFolder, index, bytesMax }: HistoryBound): HistoryShape {
+  if (bytesMax === 0) removeOlder(dataFolder, index);
+  else moveSnapshots(dataFolder, index);
+  return trimHistory(dataFolder, bytesMax);
 }

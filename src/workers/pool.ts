@@ -6,10 +6,11 @@
  * imports piscina. Used by: the server's snapshots.
  */
 import { Piscina } from 'piscina';
+import type { HistoryShape } from '../io/history/history-folder.js';
 import type { FetchTask } from '../io/peers/snapshot-client.js';
 import type { FetchResult } from '../io/peers/snapshot-fetch.js';
 import type { CompactionResult, CompactionTask } from './compaction.js';
-import type { SnapshotName } from './jobs.js';
+import type { HistoryBound, SnapshotName } from './jobs.js';
 
 /** Jobs that wait; more would mean that somebody asks twice. */
 const QUEUE_MAX = 4;
@@ -44,6 +45,16 @@ export class WorkerPool {
   /** Fetches another member's snapshot; rejects with the reason when it is not whole. */
   fetch(task: FetchTask): Promise<FetchResult> {
     return this.pool.run(task, { name: 'fetch' }) as Promise<FetchResult>;
+  }
+
+  /** Keeps the log before an index, which is about to be dropped, for history. */
+  async keepSegments(name: SnapshotName): Promise<void> {
+    await this.pool.run(name, { name: 'keepSegments' });
+  }
+
+  /** Keeps the snapshots before an index for history, within a bound; gives what is left. */
+  keepSnapshots(bound: HistoryBound): Promise<HistoryShape> {
+    return this.pool.run(bound, { name: 'keepSnapshots' }) as Promise<HistoryShape>;
   }
 
   /** Resolves when the job is done, durably; rejects with the system's error. */

@@ -190,6 +190,35 @@ t.test('lists come in pages, in the order of the bytes', async (t) => {
   t.equal(second.json.next_cursor, null);
 });
 
+t.test('the audit stream says what caused each event, the same on every node', async (t) => {
+  const name = encodeURIComponent('audited/one');
+  const trace = '0af7651916cd43dd8448eb211c80319c';
+  const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01`, 'idempotency-key': 'audited' };
+  const held = await client.post(`${follower}/v1/locks/${name}/acquire`, {}, headers);
+  await client.delete(`${follower}/v1/leases/${held.json.lease_id}`);
+  const from = held.json.revision;
+  const path = `/v1/audit?prefix=audited%2F&revision=${from}&wait_ms=5000`;
+  const told = await Promise.all([leader, follower].map((base) => client.get(base + path)));
+  const events = told[0]?.json.events;
+  t.match(events[0], {
+    id: `${told[0]?.json.cluster_id}-${from}`,
+    type: 'granted',
+    revision: from,
+    name: 'audited/one',
+    fencing_token: held.json.fencing_token,
+    actor: 1,
+    command: 'acquire',
+    request_id: 'audited',
+    trace_id: trace,
+  });
+  const both = told.every((page) => page.json.events.length === 2);
+  if (both) t.same(told[1]?.json.events, events, 'the same rows');
+  const ended = await client.get(`${follower}/v1/audit?prefix=audited%2F&revision=${from + 1}`);
+  t.match(ended.json.events.at(-1), { type: 'ended', cause: 'released', command: 'release' });
+  const none = await client.get(`${leader}/v1/audit?prefix=audited%2F&wait_ms=50`);
+  t.same(none.json.events, []);
+});
+
 t.test('elections: campaign, proclaim, resign, and who observes hears of no leader', async (t) => {
   const path = `${follower}/v1/elections/primary`;
   const events = new SseClient(`${path}/observe?snapshot=true`);

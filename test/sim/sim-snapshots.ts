@@ -57,7 +57,10 @@ const HELD_POLL_US = 1_000;
 /** Sync points of a step after which the power may go. */
 const SYNC_POINTS_MAX = 3;
 
-const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const SILENT = {
+  logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
+  onInstalled: () => undefined,
+};
 
 /** What a node's snapshots need of the room they are in. */
 export interface SnapshotHost {
@@ -90,7 +93,7 @@ export class SimSnapshots implements SnapshotPort {
 
   constructor(private readonly host: SnapshotHost) {
     const { disk, hashSeeds, lender, events } = host;
-    this.jobs = { dataFolder: disk.folder, hashSeeds, lender, events, logger: SILENT };
+    this.jobs = { ...SILENT, dataFolder: disk.folder, hashSeeds, lender, events };
   }
 
   get isLent(): boolean {
@@ -168,6 +171,11 @@ export class SimSnapshots implements SnapshotPort {
       case 'folder': {
         const name = { dataFolder: disk.folder, index: step.index };
         this.later(job, step.kind, FOLDER_US, () => FOLDER_JOBS[step.job](name));
+        break;
+      }
+      case 'retire': {
+        const name = { dataFolder: disk.folder, index: step.index };
+        this.later(job, step.kind, FOLDER_US, () => removeBefore(name));
         break;
       }
       case 'rest':

@@ -4,7 +4,7 @@
  * Owns: the option names. Never: their checks (server/options.ts) or the node (server/main.ts,
  * loaded only here, since it brings the log and the logger with it). Used by: commands/table.ts.
  */
-import { LOG_TAIL_ENTRIES, SNAPSHOT_ENTRIES } from '../../limits.js';
+import { HISTORY_BYTES_KEPT, LOG_TAIL_ENTRIES, SNAPSHOT_ENTRIES } from '../../limits.js';
 import { LOG_LEVELS } from '../../observe/logger.js';
 import { parseServeOptions } from '../../server/options.js';
 import type { CommandInput, CommandSpec, OptionSpec } from '../command.js';
@@ -69,6 +69,14 @@ const OPTIONS: readonly OptionSpec[] = [
     defaultText: String(LOG_TAIL_ENTRIES),
   },
   {
+    name: 'history-mib',
+    kind: 'text',
+    value: 'N',
+    summary:
+      'MiB of log and snapshots kept behind the last snapshot, for the audit stream; 0: none',
+    defaultText: String(HISTORY_BYTES_KEPT >> 20),
+  },
+  {
     name: 'until-stdin-ends',
     kind: 'flag',
     value: '',
@@ -99,6 +107,7 @@ async function run(input: CommandInput): Promise<number> {
     logLevel: input.text('log-level'),
     snapshotEntries: input.text('snapshot-entries'),
     logTailEntries: input.text('log-tail-entries'),
+    historyMib: input.text('history-mib'),
     untilStdinEnds: input.flag('until-stdin-ends'),
   });
   const { serve } = await import('../../server/main.js');

@@ -5,6 +5,7 @@
  * Used by: main.ts, test/unit/cli.
  */
 import type { CommandSpec } from '../command.js';
+import { auditCommands } from './audit.js';
 import { devCommand } from './dev.js';
 import { electCommand } from './elect.js';
 import { getCommand, listCommand } from './get.js';
@@ -21,6 +22,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   getCommand,
   listCommand,
   watchCommand,
+  ...auditCommands,
   electCommand,
   statusCommand,
   transferCommand,

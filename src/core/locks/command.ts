@@ -24,6 +24,7 @@ export const CommandKind = {
   Transfer: 13,
   /** The caller of a queued acquire has gone: this connection keeps its place alive no more. */
   Abandon: 14,
+  Audit: 15,
 
   SessionOpen: 32,
   SessionRenew: 33,

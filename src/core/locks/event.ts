@@ -29,6 +29,8 @@ export class LockEvent {
   principal = 0;
   /** Byte-store handle of the lock's name, valid until the next entry begins. */
   name = 0;
+  /** Position in the entry of the command that brought it about; -1: the sweep did. */
+  position = -1;
 }
 
 /** Records kept for the next entry after one that had very many. */
@@ -38,9 +40,12 @@ const EVENTS_KEPT = 8_192;
 export class EventBatch {
   private readonly items: LockEvent[] = [];
   count = 0;
+  /** Position of the command that is being applied; -1 before the first. */
+  position = -1;
 
   clear(): void {
     this.count = 0;
+    this.position = -1;
     if (this.items.length > EVENTS_KEPT) this.items.length = EVENTS_KEPT;
   }
 
@@ -49,6 +54,7 @@ export class EventBatch {
     if (this.count === this.items.length) this.items.push(new LockEvent());
     const event = this.items[this.count] as LockEvent;
     this.count += 1;
+    event.position = this.position;
     return event;
   }
 

@@ -132,6 +132,7 @@ export class LockMachine {
   /** Carries one command out; `outcome` is reset and filled. */
   apply(command: Command, outcome: Outcome): void {
     const { state } = this;
+    state.events.position += 1;
     outcome.reset();
     outcome.kind = command.kind;
     outcome.entryTime = state.now;

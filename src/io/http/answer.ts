@@ -5,7 +5,8 @@
  * Used by: http-door.ts, exchange.ts, streams.
  */
 import { ErrorCode, errorRow } from '../../wire/errors.js';
-import { detailOf, type Json } from '../../wire/http-answers.js';
+import type { Json } from '../../wire/event-json.js';
+import { detailOf } from '../../wire/http-answers.js';
 import type { Reply } from '../../wire/response.js';
 import type { Headers, HttpCall } from './uws-server.js';
 

@@ -8,7 +8,8 @@
 import { CommandKind } from '../../core/locks/command.js';
 import { REQUEST_DEADLINE_MAX_MS, WATCH_OUT_BYTES_MAX } from '../../limits.js';
 import { ErrorCode } from '../../wire/errors.js';
-import { detailOf, eventOf, type Json, leaderOf, lockRowOf } from '../../wire/http-answers.js';
+import { eventOf, type Json } from '../../wire/event-json.js';
+import { detailOf, leaderOf, lockRowOf } from '../../wire/http-answers.js';
 import type { PackValue } from '../../wire/msgpack-writer.js';
 import { decodeReplies, type Reply } from '../../wire/response.js';
 import { errorBody } from './answer.js';

@@ -9,7 +9,8 @@
 import { CommandKind } from '../../core/locks/command.js';
 import { FORWARD_SLACK_MS } from '../../limits.js';
 import { ErrorCode } from '../../wire/errors.js';
-import { type Asked, answerOf, hexOf } from '../../wire/http-answers.js';
+import { hexOf } from '../../wire/event-json.js';
+import { type Asked, answerOf } from '../../wire/http-answers.js';
 import type { Route } from '../../wire/http-routes.js';
 import type { PackValue } from '../../wire/msgpack-writer.js';
 import type { Reply } from '../../wire/response.js';

@@ -15,7 +15,8 @@ import {
 } from '../../limits.js';
 import type { Health } from '../../replica/status.js';
 import { ErrorCode } from '../../wire/errors.js';
-import { bytesOfHex, type Json } from '../../wire/http-answers.js';
+import type { Json } from '../../wire/event-json.js';
+import { bytesOfHex } from '../../wire/http-answers.js';
 import {
   BadParameter,
   type Names,

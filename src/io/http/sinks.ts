@@ -5,7 +5,7 @@
  * Used by: http-door.ts.
  */
 import { WATCH_OUT_BYTES_MAX } from '../../limits.js';
-import type { Json } from '../../wire/http-answers.js';
+import type { Json } from '../../wire/event-json.js';
 import type { EventSink } from './event-stream.js';
 import type { HttpCall, SocketHandle } from './uws-server.js';
 

@@ -4,7 +4,7 @@
  * Owns: its names. Never: a number of its own.
  * Used by: http-door.ts.
  */
-import type { Json } from '../../wire/http-answers.js';
+import type { Json } from '../../wire/event-json.js';
 import type { StatusReply } from '../../wire/query-reply.js';
 
 export function statusJson(status: StatusReply): Json {

@@ -13,6 +13,7 @@ import { type PackValue, writeValue } from '../../../src/wire/msgpack-writer.js'
 import { OutBuffer } from '../../../src/wire/out-buffer.js';
 import {
   encodeAttached,
+  encodeAuditPage,
   encodeCheck,
   encodeHello,
   encodeLock,
@@ -263,6 +264,20 @@ const EVENT_ROWS = new OutBuffer();
 putEvent(EVENT_ROWS, 49, EventKind.Ended, UTF8.encode('jobs/hourly'), 47, 0, 1, 1, 9_600);
 putEvent(EVENT_ROWS, 50, EventKind.Granted, UTF8.encode('jobs/hourly'), 50, 46, 0, 1, 9_600);
 
+const AUDITS: readonly Example[] = [
+  request('two events below jobs/ from revision 49 on; wait five seconds for the first', [
+    22,
+    9_000,
+    [15, 'jobs/', 49, 2, 5_000],
+  ]),
+  reply('a release in a session, and the hand-over that it caused', (out) => {
+    const release = [49, 2, 'jobs/hourly', 47, 0, 1, 1, 9_600, 310, 1, 38, 12, SESSION, null];
+    const grant = [50, 1, 'jobs/hourly', 50, 46, 0, 1, 9_600, 310, 1, 38, 12, SESSION, null];
+    const page = { rows: [release, grant], next: 51, oldest: 1, revision: 64 };
+    encodeAuditPage(out, 22, 9_650, page, CLUSTER);
+  }),
+];
+
 const WATCHES: readonly Example[] = [
   request('watch everything below jobs/ from revision 49 on', [18, 2_000, [11, null, 'jobs/', 49]]),
   reply('it has begun: everything up to 48 counts as told', (out) => {
@@ -314,5 +329,6 @@ export const EXAMPLES: readonly {
   { heading: 'Locks', examples: LOCKS },
   { heading: 'Reads', examples: READS },
   { heading: 'Watches', examples: WATCHES },
+  { heading: 'The audit stream', examples: AUDITS },
   { heading: 'Refusals', examples: REFUSALS },
 ];

@@ -1,0 +1,294 @@
+/**
+ * `holdfast audit`, `audit send`, `audit retry`: what happened and why, and its delivery.
+ *
+ * Owns: the words of these commands. Never: an event of its own, or one that is skipped in silence:
+ * what no node has any more ends the command with COMPACTED, unless it was told to go on.
+ * Used by: commands/table.ts.
+ */
+import fs from 'node:fs';
+import { AUDIT_ROWS_MAX } from '../../limits.js';
+import { OptionError, parseWhole } from '../../server/options.js';
+import type { Json } from '../../wire/event-json.js';
+import { readCheckpoint, writeCheckpoint } from '../audit/checkpoint.js';
+import type { AuditSource, Page } from '../audit/source.js';
+import { readClusterOptions } from '../cluster-options.js';
+import {
+  CLUSTER_OPTIONS,
+  type CommandInput,
+  type CommandSpec,
+  type OptionSpec,
+} from '../command.js';
+import { CliError, ExitCode } from '../exit-codes.js';
+import { untilStopped } from './watch.js';
+
+/** Events delivered together, and how long a page waits for the first. */
+const BATCH_EVENTS = 100;
+const WAIT_MS = 5_000;
+const ATTEMPTS_DEFAULT = '5';
+const ATTEMPTS_MAX = 1_000;
+
+const PREFIX: OptionSpec = {
+  name: 'prefix',
+  kind: 'text',
+  value: 'PREFIX',
+  summary: 'only locks whose name starts so',
+};
+const FROM: OptionSpec = {
+  name: 'from',
+  kind: 'text',
+  value: 'REVISION',
+  summary: 'begin with this revision; oldest: with the oldest that is kept',
+};
+const LETTERS: OptionSpec = {
+  name: 'dead-letters',
+  kind: 'text',
+  value: 'FILE',
+  summary: 'where events go that the sink refused',
+  defaultText: 'the checkpoint with .dead behind it',
+};
+const TO: OptionSpec = {
+  name: 'to',
+  kind: 'text',
+  value: 'SINK',
+  summary: 'a file for JSON lines, or an http or https address that takes POST',
+};
+
+/** The first revision; null: the next one. */
+async function startOf(source: AuditSource, from: string | undefined): Promise<number | null> {
+  if (from === undefined) return null;
+  if (from !== 'oldest') return parseWhole('--from', from, 1, Number.MAX_SAFE_INTEGER);
+  const page = await source.page('', null, 1, 0);
+  return page?.oldest ?? null;
+}
+
+function byWhom(event: Json): string {
+  const { command, actor } = event;
+  if (command === null) return 'by time';
+  const request = event['request_id'] ?? event['sequence'];
+  return `by ${command}${request === null ? '' : ` ${request}`} of principal ${actor}`;
+}
+
+function lineOf(event: Json): string {
+  const { revision, name, type, fencing_token: token, cause, place } = event;
+  const what: Record<string, string> = {
+    granted: `granted with token ${token}`,
+    ended: `token ${token} ended: ${cause}`,
+    queued: `queued at ${place}`,
+    left: `left its place ${place}: ${cause}`,
+  };
+  return `${revision}  ${name}  ${what[String(type)] ?? type}, ${byWhom(event)}`;
+}
+
+async function show(input: CommandInput): Promise<number> {
+  const { AuditSource: Source } = await import('../audit/source.js');
+  const signal = untilStopped();
+  const source = new Source(readClusterOptions(input), signal);
+  const prefix = input.text('prefix') ?? '';
+  const isFollowing = input.flag('follow');
+  const limit = parseWhole('--count', input.text('count') ?? '0', 0, Number.MAX_SAFE_INTEGER);
+  try {
+    let next = await startOf(source, input.text('from') ?? (isFollowing ? undefined : 'oldest'));
+    for (let told = 0; !signal.aborted; ) {
+      const page = await source.page(prefix, next, AUDIT_ROWS_MAX, isFollowing ? WAIT_MS : 0);
+      if (page === null) break;
+      for (const event of page.events) {
+        input.output.result(event, [lineOf(event)]);
+        told += 1;
+        if (told === limit) return ExitCode.Ok;
+      }
+      next = page.next;
+      if (!isFollowing && page.next > page.revision) break;
+    }
+  } finally {
+    source.close();
+  }
+  return ExitCode.Ok;
+}
+
+function needed(input: CommandInput, name: string): string {
+  const text = input.text(name);
+  if (text === undefined || text === '') throw new OptionError(`--${name}`, 'is required');
+  return text;
+}
+
+/** Where a consumer goes on, and what it must agree with. */
+interface Place {
+  readonly file: string;
+  readonly prefix: string;
+  next: number | null;
+  clusterId: string;
+}
+
+async function placeOf(input: CommandInput, source: AuditSource): Promise<Place> {
+  const file = needed(input, 'checkpoint');
+  const known = readCheckpoint(file);
+  const prefix = input.text('prefix') ?? known?.prefix ?? '';
+  if (known === null) {
+    const next = await startOf(source, input.text('from') ?? 'oldest');
+    return { file, prefix, next, clusterId: '' };
+  }
+  if (known.prefix !== prefix) {
+    const text = `the checkpoint is of prefix '${known.prefix}', not '${prefix}'`;
+    throw new OptionError('--prefix', text);
+  }
+  return { file, prefix, next: known.next, clusterId: known.clusterId };
+}
+
+function demandSameCluster(place: Place, page: Page): void {
+  if (place.clusterId === '') place.clusterId = page.clusterId;
+  if (place.clusterId === page.clusterId) return;
+  const text = `the checkpoint is of cluster ${place.clusterId}, this one is ${page.clusterId}`;
+  throw new CliError('USAGE', text, { option: '--checkpoint' });
+}
+
+/** The next page; where history was cut, the oldest when that is allowed. */
+async function nextPage(input: CommandInput, source: AuditSource, place: Place) {
+  try {
+    const waitMs = input.flag('once') ? 0 : WAIT_MS;
+    return await source.page(place.prefix, place.next, BATCH_EVENTS, waitMs);
+  } catch (error) {
+    const isGone = error instanceof Error && 'code' in error && error.code === 'COMPACTED';
+    if (!isGone || !input.flag('skip-lost')) throw error;
+    const oldest = await startOf(source, 'oldest');
+    input.output.note(`revisions ${place.next} to ${Number(oldest) - 1} are no longer kept`);
+    place.next = oldest;
+    return source.page(place.prefix, oldest, BATCH_EVENTS, 0);
+  }
+}
+
+async function send(input: CommandInput): Promise<number> {
+  const [{ AuditSource: Source, pause }, { Delivery }, { sinkOf }] = await Promise.all([
+    import('../audit/source.js'),
+    import('../audit/delivery.js'),
+    import('../audit/sinks.js'),
+  ]);
+  const signal = untilStopped();
+  const source = new Source(readClusterOptions(input), signal);
+  const attempts = input.text('attempts') ?? ATTEMPTS_DEFAULT;
+  const sink = sinkOf(needed(input, 'to'));
+  const place = await placeOf(input, source);
+  const delivery = new Delivery({
+    sink,
+    deadLetters: input.text('dead-letters') ?? `${place.file}.dead`,
+    attemptsMax: parseWhole('--attempts', attempts, 1, ATTEMPTS_MAX),
+    signal,
+    pause: (ms) => pause(ms, signal),
+    note: (text) => input.output.note(text),
+  });
+  try {
+    while (!signal.aborted) {
+      const page = await nextPage(input, source, place);
+      if (page === null) break;
+      demandSameCluster(place, page);
+      if (!(await delivery.deliver(page.events))) break;
+      const { clusterId, prefix, file } = place;
+      if (page.next !== place.next) writeCheckpoint(file, { clusterId, next: page.next, prefix });
+      place.next = page.next;
+      if (input.flag('once') && page.next > page.revision) break;
+    }
+  } finally {
+    source.close();
+  }
+  const { delivered, dead } = delivery;
+  const result = { delivered, dead_letters: dead, next_revision: place.next };
+  input.output.result(result, [`delivered ${delivered}, dead letters ${dead}`]);
+  return ExitCode.Ok;
+}
+
+async function retry(input: CommandInput): Promise<number> {
+  const [{ retryLetters }, { sinkOf }] = await Promise.all([
+    import('../audit/delivery.js'),
+    import('../audit/sinks.js'),
+  ]);
+  const file = needed(input, 'dead-letters');
+  const to = needed(input, 'to');
+  const text = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
+  const lines = text.split('\n').filter((line) => line !== '');
+  const result = await retryLetters(file, lines, sinkOf(to), untilStopped());
+  input.output.result(result, [`delivered ${result.delivered}, left ${result.left}`]);
+  return result.left === 0 ? ExitCode.Ok : ExitCode.Refused;
+}
+
+const showCommand: CommandSpec = {
+  path: ['audit'],
+  summary: 'show committed events with what caused them, also old ones',
+  details:
+    'Who granted, released, cancelled: the command, its request id and its principal; `by time` ' +
+    'is an expiry. Events are kept as long as --history-mib of the nodes allows; what is older ' +
+    'is refused with COMPACTED. With --json one event a line, each with an id for ever.',
+  arguments: [],
+  options: [
+    PREFIX,
+    FROM,
+    { name: 'follow', kind: 'flag', value: '', summary: 'go on with what happens, until a signal' },
+    { name: 'count', kind: 'text', value: 'N', summary: 'end after so many events' },
+    ...CLUSTER_OPTIONS,
+  ],
+  examples: [
+    { words: 'audit --prefix jobs/', says: 'all that is known of the locks below jobs/' },
+    { words: 'audit --follow --json', says: 'for a program: what happens from now on' },
+  ],
+  run: show,
+};
+
+const sendCommand: CommandSpec = {
+  path: ['audit', 'send'],
+  summary: 'deliver committed events to a file or an HTTP address, each at least once, in order',
+  details:
+    'The checkpoint is written after the sink has the events, so a crash repeats some and loses ' +
+    'none; a file gets none twice. A sink that cannot be reached is waited for; an event that it ' +
+    'refuses --attempts times is put aside, and `audit retry` offers it again.',
+  arguments: [],
+  options: [
+    TO,
+    { name: 'checkpoint', kind: 'text', value: 'FILE', summary: 'remembers how far it has come' },
+    PREFIX,
+    { ...FROM, summary: `without a checkpoint: ${FROM.summary}`, defaultText: 'oldest' },
+    LETTERS,
+    {
+      name: 'attempts',
+      kind: 'text',
+      value: 'N',
+      summary: 'times that an event is offered before it is put aside',
+      defaultText: ATTEMPTS_DEFAULT,
+    },
+    { name: 'once', kind: 'flag', value: '', summary: 'end when everything was delivered' },
+    {
+      name: 'skip-lost',
+      kind: 'flag',
+      value: '',
+      summary: 'go on with the oldest where history was cut, and say so',
+    },
+    ...CLUSTER_OPTIONS,
+  ],
+  examples: [
+    {
+      words: 'audit send --to /var/log/holdfast.jsonl --checkpoint /var/lib/holdfast/audit',
+      says: 'a line for each event, for as long as it runs',
+    },
+    {
+      words: 'audit send --to https://siem.example/in --checkpoint siem --once',
+      says: 'what is new since the last time',
+    },
+  ],
+  run: send,
+};
+
+const retryCommand: CommandSpec = {
+  path: ['audit', 'retry'],
+  summary: 'offer events that were put aside to a sink again',
+  arguments: [],
+  options: [
+    TO,
+    { name: 'dead-letters', kind: 'text', value: 'FILE', summary: 'the file that they are in' },
+  ],
+  examples: [
+    {
+      words: 'audit retry --to https://siem.example/in --dead-letters siem.dead',
+      says: 'those that are taken leave the file',
+    },
+  ],
+  run: retry,
+};
+
+export const auditCommands: readonly CommandSpec[] = [showCommand, sendCommand, retryCommand];
