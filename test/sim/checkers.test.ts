@@ -112,7 +112,8 @@ t.test(
 
 t.test('cluster time: ahead of true time, or behind it, by more than a stamp is rounded', (t) => {
   const entry = (index: number, madeMs: number, stampMs: number): LedgerEntry => {
-    const nothing = { data: new Uint8Array(0), outcomes: [], completions: [], events: [] };
+    const lists = { outcomes: [], completions: [], events: [] };
+    const nothing = { data: new Uint8Array(0), hasDeadlines: true, ...lists };
     const about = { term: 1, makerId: 1, sum: 0, digest: '', appliedUs: madeMs * 1_000 };
     return { index, madeUs: madeMs * 1_000, stampMs, ...about, ...nothing };
   };

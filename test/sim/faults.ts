@@ -300,7 +300,8 @@ export class Faults {
     if (!this.isOn || !this.plan.huntsSnapshots) return;
     if (!world.chance(SNAPSHOT_STRIKES[kind] ?? 0)) return;
     const { life } = node;
-    world.after(world.between(0, 3_000), () => {
+    // A chunk that was fetched is on disk soon: whoever wants to strike before must be quick.
+    world.after(world.between(0, kind === 'fetch' ? 100 : 3_000), () => {
       if (!this.isOn || node.life !== life || node.isRuined) return;
       cluster.onNote(`node ${node.nodeId} is struck while it handles a snapshot`);
       cluster.crash(node);

@@ -65,6 +65,8 @@ export interface LedgerEntry {
   readonly sum: number;
   /** State digest after it. */
   readonly digest: string;
+  /** After it something waits for cluster time. */
+  readonly hasDeadlines: boolean;
 }
 
 /** What one node gathers while it applies an entry. */
@@ -244,6 +246,7 @@ export class Ledger {
       events: copyEvents(machine, draft.stampMs),
       sum,
       digest,
+      hasDeadlines: machine.hasDeadlines,
     });
     this.checkStored(nodeId, index, term);
     this.onFirst(nodeId, this.entries[index - 1] as LedgerEntry);

@@ -40,7 +40,7 @@ export interface Plan {
 }
 
 const WILD_EVERY = 10;
-const HUNT_EVERY = 8;
+const HUNT_EVERY = 4;
 
 function pick<T>(world: World, of: readonly T[]): T {
   return of[world.prng.below(of.length)] as T;

@@ -29,7 +29,7 @@ import type { World } from './world.js';
 const US_PER_MS = 1_000;
 const TURN_COST_US = 5;
 /** The lender's clock: its bound on how long a snapshot stays is longer than a run. */
-const LENDER_MS_PER_US = 0.05;
+const LENDER_MS_PER_US = 0.02;
 const CLUSTER_ID = new Uint8Array(16).fill(7);
 
 /** The private parts of a replica that the simulator listens to. */

@@ -12,6 +12,8 @@ import { Media, type StoredEnvironment } from './devices/media.js';
 import type { World } from './world.js';
 
 const SEGMENT_BYTES_MAX = 64 << 20;
+/** Bytes at the beginning of a snapshot that hold clocks and counters. */
+const HEAD_BYTES = 48;
 const SILENCE_US_MAX = 20_000_000;
 /** Offsets in a stored record: term, kind, then the entry's data. */
 const TERM_OFFSET = 8;
@@ -88,11 +90,15 @@ export class SimDisk {
     const { files } = this.media;
     const place = snapshotPlace(this.folder, index);
     const found = files.list().filter((path) => path.startsWith(place));
-    const path = found[world.prng.below(Math.max(1, found.length))];
+    const first = found.find((path) => path.endsWith('chunk-000000'));
+    const any = found[world.prng.below(Math.max(1, found.length))];
+    const path = world.chance(0.4) ? (first ?? any) : any;
     const file = path === undefined ? undefined : files.find(path);
     if (!(file instanceof SimFile) || file.bytes.length === 0) return 0;
     const bytes = file.bytes.slice();
-    const bit = world.prng.below(bytes.length * 8);
+    // The beginning has what no digest covers.
+    const near = world.chance(0.4) ? Math.min(bytes.length, HEAD_BYTES) : bytes.length;
+    const bit = world.prng.below(near * 8);
     bytes[bit >>> 3] = (bytes[bit >>> 3] as number) ^ (1 << (bit & 7));
     file.bytes = bytes;
     file.sync();

@@ -25,8 +25,8 @@ import { checkModel } from './model.js';
 import type { Verdict } from './verdict.js';
 
 /**
- * What is sent is decided within this time of cluster time, or never: a leader that stands still for
- * longer counts no more than a second of it, and one that was replaced decides nothing.
+ * What is sent is decided within this much cluster time, or never: of a leader's pause at most a
+ * second counts, and a leader that was replaced meanwhile decides nothing.
  */
 const LATE_MS_MAX = 1_100;
 /** Clocks run at most so much faster than true time, in the wildest of seeds. */

@@ -144,6 +144,7 @@ export function checkPulses(
   for (const [at, entry] of entries.entries()) {
     const before = entries[at - 1];
     if (before === undefined || before.term !== entry.term || before.madeUs < fromUs) continue;
+    if (!before.hasDeadlines) continue;
     if (isStalled(stalls, entry.makerId, before.madeUs, entry.madeUs)) continue;
     const gapMs = (entry.madeUs - before.madeUs) / 1000;
     const mostMs = (PULSE_MS + 2 * TICK_MS) * (1 + 2 * RHO);
