@@ -21,6 +21,7 @@ const SNAPSHOT_STRIKES: Readonly<Record<string, number>> = {
   folder: 0.15,
   drop: 0.1,
   fetch: 0.3,
+  installed: 0.7,
 };
 
 type Undo = () => void;
@@ -304,7 +305,9 @@ export class Faults {
     world.after(world.between(0, kind === 'fetch' ? 100 : 3_000), () => {
       if (!this.isOn || node.life !== life || node.isRuined) return;
       cluster.onNote(`node ${node.nodeId} is struck while it handles a snapshot`);
-      cluster.crash(node);
+      // What is needed from now on and was never synced goes with the power, and with it alone.
+      if (kind === 'installed') cluster.crash(node, true);
+      else cluster.crash(node);
       const restart = (): void => {
         if (this.isOn) this.restart(node);
       };

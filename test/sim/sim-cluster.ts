@@ -38,6 +38,7 @@ interface ReplicaParts {
   readonly raft: {
     readonly role: number;
     readonly term: number;
+    readonly commitIndex: number;
     entryAt(index: number): Entry | undefined;
   };
 }
@@ -69,6 +70,9 @@ export class SimNode {
   refusal = '';
 
   parts: ReplicaParts | null = null;
+  /** What it led and had committed after its last turn. */
+  private ledBefore = 0;
+  private committedBefore = 0;
 
   constructor(readonly nodeId: number) {}
 
@@ -84,6 +88,20 @@ export class SimNode {
     const { parts } = this;
     if (this.replica === null || parts === null) return 0;
     return parts.raft.role === Role.Leader ? parts.raft.term : 0;
+  }
+
+  /**
+   * Called after each turn. False: it leads, and committed up to an entry of another term than its
+   * own, which Raft forbids even where a majority has that entry (§5.4.2, figure 8).
+   */
+  isCommitOwn(): boolean {
+    const { ledTerm, ledBefore, committedBefore } = this;
+    const committed = this.parts?.raft.commitIndex ?? 0;
+    this.ledBefore = ledTerm;
+    this.committedBefore = committed;
+    if (ledTerm === 0 || ledTerm !== ledBefore || committed === committedBefore) return true;
+    const entry = this.parts?.raft.entryAt(committed);
+    return entry === undefined || entry.term === ledTerm;
   }
 
   get isRuined(): boolean {
@@ -164,11 +182,11 @@ export class SimCluster {
   }
 
   /** The node ends at once, at whatever it is doing: its process alone, or the power is gone. */
-  crash(node: SimNode): void {
+  crash(node: SimNode, isPowerLost = this.world.chance(0.5)): void {
     if (node.replica === null) return;
     node.log?.crash();
     node.snapshots?.crash();
-    if (this.world.chance(0.5)) node.disk.media.losePower(this.world.prng);
+    if (isPowerLost) node.disk.media.losePower(this.world.prng);
     node.log = null;
     node.snapshots = null;
     node.lender = null;
@@ -245,6 +263,9 @@ export class SimCluster {
       this.whenAwake(node, () => {
         isTurnWished = false;
         node.replica?.turn();
+        if (!node.isCommitOwn()) {
+          this.problems.push(`raft: node ${node.nodeId} committed another's term by counting`);
+        }
       });
     };
     const soon = (): void => {
@@ -350,6 +371,7 @@ export class SimCluster {
           this.attach(node, node.parts as ReplicaParts, snapshot.machine);
         } else this.counts.cut += 1;
         node.replica?.onFetched(snapshot);
+        if (snapshot !== null) this.onSnapshotStep(node, 'installed');
       },
     };
   }

@@ -14,6 +14,17 @@ const LOCK_BUSY = 10;
 const NEVER = Number.POSITIVE_INFINITY;
 const STEPS_MAX = 400_000;
 
+/** What the run that is judged kept to. */
+export interface RunBounds {
+  /** An id that is sent again so long after its first sending may be a new request, µs. */
+  readonly forgetUs: number;
+  /** Cluster time runs at most so much faster than true time. */
+  readonly rateMax: number;
+}
+
+/** Nothing was forgotten; clocks kept to the assumed rates, with room to spare. */
+const SOUND: RunBounds = { forgetUs: NEVER, rateMax: 1.03 };
+
 /** What one step does to the lock: holder's token (0 for none) and the last token given. */
 type StepKind = 'grant' | 'end' | 'sees' | 'is not' | 'busy';
 
@@ -55,7 +66,7 @@ function apply(state: LockState, step: Step): LockState | null {
 function stepsOf(
   lock: string,
   operations: readonly Operation[],
-  forgetUs: number,
+  bounds: RunBounds,
   verdict: Verdict,
 ): Step[] {
   const steps: Step[] = [];
@@ -70,8 +81,8 @@ function stepsOf(
         if (code === OK) granted.set(token, operation);
       }
       // And the first of them may have been granted with nobody told.
-      if (mayBeForgotten(operation, forgetUs)) ghosts.push(operation);
-    } else if (kind === 'acquire' && isOpen(operation, forgetUs)) {
+      if (mayBeForgotten(operation, bounds)) ghosts.push(operation);
+    } else if (kind === 'acquire' && isOpen(operation, bounds)) {
       ghosts.push(operation);
       steps.push(...readSteps(operation));
     } else if (kind === 'cancel' && answer?.code === OK && answer.token > 0) {
@@ -84,21 +95,21 @@ function stepsOf(
     const told = operation.answers.find((answer) => answer.code === OK && answer.token === token);
     const toldUs = told?.atUs ?? finalAnswer(operation)?.atUs ?? NEVER;
     steps.push(stepOf('grant', token, operation, toldUs));
-    steps.push(endOf(token, operation, operations));
+    steps.push(endOf(token, operation, operations, bounds.rateMax));
   }
   addGhosts(lock, steps, granted, ghosts, verdict);
   return steps.sort((a, b) => a.fromUs - b.fromUs);
 }
 
 /** Sent again so late, its id may have been forgotten meanwhile: it stands for two requests. */
-function mayBeForgotten(operation: Operation, forgetUs: number): boolean {
+function mayBeForgotten(operation: Operation, bounds: RunBounds): boolean {
   const { sentUs, lastSentUs = sentUs } = operation;
-  return lastSentUs - sentUs >= forgetUs;
+  return lastSentUs - sentUs >= bounds.forgetUs;
 }
 
 /** An acquire that may have been granted though nobody was told. */
-function isOpen(operation: Operation, forgetUs: number): boolean {
-  if (mayBeForgotten(operation, forgetUs)) return true;
+function isOpen(operation: Operation, bounds: RunBounds): boolean {
+  if (mayBeForgotten(operation, bounds)) return true;
   const answer = finalAnswer(operation);
   return answer === undefined || !isStored(answer) || operation.isAbandoned;
 }
@@ -134,7 +145,12 @@ function readSteps(operation: Operation): Step[] {
  * How the lease of `token` ended: by its release, if one was told so, else at some time after its
  * grant was asked for, or never.
  */
-function endOf(token: number, grant: Operation, operations: readonly Operation[]): Step {
+function endOf(
+  token: number,
+  grant: Operation,
+  operations: readonly Operation[],
+  rateMax: number,
+): Step {
   let fromUs = grant.sentUs;
   let untilUs = NEVER;
   let isOptional = true;
@@ -146,18 +162,23 @@ function endOf(token: number, grant: Operation, operations: readonly Operation[]
     untilUs = Math.min(untilUs, answer.atUs);
     fromUs = Math.max(grant.sentUs, Math.min(operation.sentUs, untilUs));
   }
-  if (isOptional && grant.session === '') fromUs = earliestExpiry(token, grant, operations);
+  if (isOptional && grant.session === '') {
+    fromUs = earliestExpiry(token, grant, operations, rateMax);
+  }
   const about = `end of ${token}`;
   return { kind: 'end', token, fromUs, untilUs, isOptional, about };
 }
 
-const RATE_LEAST = 0.97;
-
 /** A lease without a session that nobody released lasts its TTL from when it was asked for. */
-function earliestExpiry(token: number, grant: Operation, all: readonly Operation[]): number {
+function earliestExpiry(
+  token: number,
+  grant: Operation,
+  all: readonly Operation[],
+  rateMax: number,
+): number {
   const isReleaseTried = all.some((o) => o.kind === 'release' && o.aboutToken === token);
   if (isReleaseTried) return grant.sentUs;
-  return grant.sentUs + grant.ttlMs * 1000 * RATE_LEAST;
+  return grant.sentUs + (grant.ttlMs * 1000) / rateMax;
 }
 
 /** Tokens that somebody saw and no told acquire got: an untold acquire must have got them. */
@@ -320,8 +341,7 @@ function judge(lock: string, steps: readonly Step[], verdict: Verdict): void {
   });
 }
 
-/** `forgetUs`: an id that is sent again so long after its first sending may be a new request. */
-export function checkLinearizability(history: History, forgetUs = NEVER): Verdict {
+export function checkLinearizability(history: History, bounds = SOUND): Verdict {
   const verdict = new Verdict('linearizability');
   const byLock = new Map<string, Operation[]>();
   for (const operation of history.operations) {
@@ -331,7 +351,7 @@ export function checkLinearizability(history: History, forgetUs = NEVER): Verdic
     byLock.set(operation.lock, list);
   }
   for (const [lock, operations] of byLock) {
-    const steps = stepsOf(lock, operations, forgetUs, verdict);
+    const steps = stepsOf(lock, operations, bounds, verdict);
     judge(lock, steps, verdict);
   }
   return verdict;

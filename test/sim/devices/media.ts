@@ -278,7 +278,8 @@ function installDescriptors(): void {
     return { size: FILE_PAGES * PAGE_BYTES - missingBytes };
   });
   divertHandle('writeFileSync', ({ node }, [, bytes]) => {
-    if (node instanceof SimFile) node.bytes = (bytes as Uint8Array).slice();
+    // Not slice(): a Buffer's is no copy.
+    if (node instanceof SimFile) node.bytes = new Uint8Array(bytes as Uint8Array);
   });
   divertHandle('fsyncSync', ({ media, node }) => {
     if (!('missingBytes' in node)) media.sync(() => node.sync());
