@@ -48,8 +48,8 @@ const consumers: ChildProcess[] = [];
 function startConsumer(): void {
   const words = ['audit', 'send', '--to', file, '--checkpoint', path.join(folder, 'checkpoint')];
   const where = ['--endpoints', cluster.endpoints.join(','), '--timeout', '60s'];
-  const options = { stdio: ['ignore', 'ignore', 'inherit'] } as const;
-  consumers.push(spawn(process.execPath, [cli, ...words, ...where], options));
+  const all = [cli, ...words, ...where];
+  consumers.push(spawn(process.execPath, all, { stdio: ['ignore', 'ignore', 'inherit'] }));
 }
 
 /** Acquires and forgets: some leases are released, others run out, waiters queue behind them. */
