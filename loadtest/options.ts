@@ -54,9 +54,12 @@ export const PROFILES: Readonly<Record<string, ProfileDefaults>> = {
   expiry: closed('100,000 leases end within a second, under the headline load', 8, 2_048),
   failover: { ...closed('the leader is killed again and again', 1, 16), durationS: 60 },
   peers: closed('etcd, ZooKeeper and Redlock over five Redis, beside Holdfast', 8, 1_024),
-  'watch-fanout': later('5,000 watchers, 100,000 deliveries a second'),
+  'watch-fanout': {
+    ...open('5,000 watchers, 50 on each of 100 prefixes; 2,000 events/s to all of them', 2_000, 10),
+    connections: 100,
+  },
   snapshot: later('a million leases: restart, memory, pauses'),
-  http: later('the HTTP interface'),
+  http: closed('HTTP/JSON by autocannon: 64 keep-alive connections, each in a session', 64, 64),
 };
 
 export interface BenchOptions {

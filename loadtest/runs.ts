@@ -11,31 +11,18 @@ import { Failover } from './failover.js';
 import { Hot } from './hot.js';
 import { Latency } from './latency.js';
 import { NAMES_DEFAULT, sessionTtlMs } from './load.js';
-import type { Meter } from './meter.js';
 import { OpenLoop } from './open-loop.js';
 import type { BenchOptions } from './options.js';
 import { acquireP99 } from './report.js';
+import type { Run, Runner } from './run.js';
+import { runFanOut } from './run-fan-out.js';
+import { runHttp } from './run-http.js';
 import type { Target } from './target.js';
 import type { Check } from './verdict.js';
 import { record, runLoad, say, sleep, WARM_UP_MS, type Window } from './window.js';
 import { ZipfLoad } from './zipf.js';
 
 const MS_PER_S = 1_000;
-
-/** What a run hands back. */
-export interface Run {
-  /** The stretch that the report is about. */
-  readonly window: Window;
-  /** Of every load that ran on the cluster. */
-  readonly meters: readonly Meter[];
-  /** Further fields of the report. */
-  readonly extra: Readonly<Record<string, unknown>>;
-  readonly checks: readonly Check[];
-  /** Clients asked again by the same request id. */
-  readonly isRepeating: boolean;
-}
-
-export type Runner = (target: Target, options: BenchOptions) => Promise<Run>;
 
 function plain(window: Window, extra: Readonly<Record<string, unknown>> = {}): Run {
   return { window, meters: [window.meter], extra, checks: [], isRepeating: false };
@@ -421,4 +408,6 @@ export const RUNNERS: Readonly<Record<string, Runner>> = {
   hot: runHot,
   expiry: runExpiry,
   failover: runFailover,
+  http: runHttp,
+  'watch-fanout': runFanOut,
 };

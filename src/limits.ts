@@ -109,6 +109,9 @@ export const AUDIT_WAIT_MS_MAX = 30_000;
 export const AUDIT_READS_MAX = 1_024;
 /** Kept events that one turn looks at for pages of the audit stream. */
 export const AUDIT_VISITS_MAX = 8_192;
+/** Kept events that an explanation looks at, the newest first, and how many of them it shows. */
+export const EXPLAIN_VISITS_MAX = 16_384;
+export const EXPLAIN_EVENTS_MAX = 16;
 /** Log and snapshots that a node keeps behind its last snapshot, for the audit stream. */
 export const HISTORY_BYTES_KEPT = 512 << 20;
 /** How long the thread that reads history works on one page before it says how far it is. */

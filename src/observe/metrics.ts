@@ -7,6 +7,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type Family, FamilyMetric } from './families.js';
 
 /** What a node says of itself at a scrape. */
 export interface NodeFigures {
@@ -19,6 +20,8 @@ export interface NodeFigures {
   readonly clusterTimeMs: number;
   /** The counters of the status, by name. */
   readonly counters: { readonly [name: string]: number };
+  /** Metrics with labels, and histograms that were counted elsewhere. */
+  readonly families: readonly Family[];
 }
 
 /** How many of each the HTTP door has. */
@@ -94,6 +97,7 @@ export class Metrics {
   private readonly registry = new Registry();
   private readonly counters = new Map<string, Counter | Gauge>();
   private readonly own = new Map<string, Gauge>();
+  private readonly families = new Map<string, FamilyMetric>();
   private readonly matchIndex: Gauge<'peer'>;
   private readonly cpu: Counter<'mode'>;
   private readonly requests: Histogram<'route' | 'status'>;
@@ -165,7 +169,18 @@ export class Metrics {
     this.set('http_calls', 'HTTP requests that were not answered yet, waits included.', door.calls);
     this.set('http_streams', 'Streams of events over HTTP.', door.streams);
     this.set('http_websockets', 'Open WebSockets.', door.sockets);
+    for (const family of figures.families) this.takeFamily(family);
     this.takeProcess();
+  }
+
+  private takeFamily(family: Family): void {
+    let metric = this.families.get(family.name);
+    if (metric === undefined) {
+      metric = new FamilyMetric(family);
+      this.registry.registerMetric(metric as unknown as Gauge);
+      this.families.set(family.name, metric);
+    }
+    metric.take(family);
   }
 
   private takeProcess(): void {

@@ -66,7 +66,12 @@ function applyEntry(state: ReplicaState, entry: Entry): number {
     position += 1;
   }
   machine.endEntry();
-  if (machine.events.count > 0) state.events.record(machine);
+  if (machine.events.count > 0) {
+    state.events.record(machine);
+    state.meters.onEvents(machine, state.events);
+  }
+  const tookUs = callers === null ? -1_000 : Math.max(0, state.nowUs - callers.openedUs);
+  state.meters.onEntry(tookUs / 1_000);
   if (callers !== null) state.pending.give(callers);
   state.appliedIndex = entry.index;
   state.compaction.onApplied(entry.data.length);
@@ -84,6 +89,7 @@ function applyOperation(
   const { machine, entryReader, command, outcome } = state;
   decodeLogged(entryReader, entry.data, command);
   machine.apply(command, outcome);
+  state.meters.onApplied(command.kind, outcome.code);
   if (outcome.replay) state.counters.duplicates += 1;
   if (callers === null) return;
   const connection = callers.connections[position] as Connection | null;

@@ -55,6 +55,7 @@ export function closeWhenDue(state: ReplicaState): void {
     if (isPulseDue(state)) closeBatch(state, nowUs);
     return;
   }
+  if (open.openedUs === 0) open.openedUs = nowUs;
   const waitUs = pacer.waitUs(nowUs, open.count);
   if (waitUs > 0) state.options.turn.after(waitUs);
   else closeBatch(state, nowUs);
@@ -117,6 +118,7 @@ function propose(state: ReplicaState, kind: EntryKind): void {
   if (operations === 0) return;
   state.open.index = index;
   state.open.term = raft.term;
+  if (state.open.openedUs === 0) state.open.openedUs = state.nowUs;
   state.pending.push(state.open);
   state.open = state.pending.take();
 }

@@ -11,6 +11,8 @@ import type { Connection } from './connection.js';
 export class PendingBatch {
   index = 0;
   term = 0;
+  /** ClockPort µs of the turn that saw its first operation, 0 before. */
+  openedUs = 0;
   /** Null: nobody (the node itself, or the caller was answered already). */
   readonly connections: (Connection | null)[] = [];
   readonly correlations: number[] = [];
@@ -51,6 +53,7 @@ export class PendingBatch {
   clear(): void {
     this.index = 0;
     this.term = 0;
+    this.openedUs = 0;
     this.connections.length = 0;
     this.correlations.length = 0;
     this.deadlinesUs.length = 0;
@@ -106,6 +109,11 @@ export class PendingBatches {
       return batch;
     }
     return null;
+  }
+
+  /** ClockPort µs at which the oldest batch that is not resolved was opened, 0 for none. */
+  get oldestUs(): number {
+    return this.proposed[0]?.openedUs ?? 0;
   }
 
   at(position: number): PendingBatch {

@@ -27,6 +27,7 @@ import {
   type ReadPoint,
 } from '../wire/query-reply.js';
 import { encodeLookup } from '../wire/reply.js';
+import { answerExplain } from './explain.js';
 import type { PendingRead } from './pending-reads.js';
 import { finishReply, replyRefusal } from './replies.js';
 import type { ReplicaState } from './state.js';
@@ -84,6 +85,9 @@ function answerRead(state: ReplicaState, read: PendingRead): void {
       return;
     case CommandKind.Lookup:
       answerLookup(state, read);
+      return;
+    case CommandKind.Explain:
+      answerExplain(state, read);
       return;
     case CommandKind.Check:
       answerCheck(state, read);

@@ -13,6 +13,7 @@ import { isDiskBehind } from './batching.js';
 import { onDiscarded, onDraft, onKept } from './compaction.js';
 import type { Connection } from './connection.js';
 import { onFetched } from './install.js';
+import type { Meters } from './meters.js';
 import type {
   FetchedSnapshot,
   HistoryEvents,
@@ -28,7 +29,7 @@ import {
   type ReplicaOptions,
   ReplicaState,
 } from './state.js';
-import { type Health, readHealth, readStatus } from './status.js';
+import { type Health, pendingAgeMs, readHealth, readStatus } from './status.js';
 import { onLogDurable, runTurn } from './turn.js';
 import { handOver, onTick } from './upkeep.js';
 
@@ -62,6 +63,16 @@ export class Replica implements LogEvents, SnapshotEvents, HistoryEvents {
   /** What Status answers. */
   status(): StatusReply {
     return readStatus(this.state);
+  }
+
+  /** What was measured; the caller reads it and changes nothing. */
+  get meters(): Meters {
+    return this.state.meters;
+  }
+
+  /** For how long the oldest operation of the log has not been decided, ms. */
+  get pendingAgeMs(): number {
+    return pendingAgeMs(this.state);
   }
 
   connectionOpened(connection: Connection): void {

@@ -72,6 +72,7 @@ export function replyRefusal(
   connection.endItem();
   markDirty(state, connection);
   state.counters.refusals += 1;
+  state.meters.onRefused(code);
   if (correlation !== 0) onAnswered(state, connection);
 }
 
@@ -87,6 +88,7 @@ export function replyNotLeader(
   connection.endItem();
   markDirty(state, connection);
   state.counters.refusals += 1;
+  state.meters.onRefused(ErrorCode.NotLeader);
   if (correlation !== 0) onAnswered(state, connection);
 }
 

@@ -21,6 +21,7 @@ import { Compaction, type CompactionPolicy, DEFAULT_POLICY } from './compaction-
 import type { Connection } from './connection.js';
 import { Counters } from './counters.js';
 import { EventRing } from './event-ring.js';
+import { Meters } from './meters.js';
 import { Pacer } from './pacer.js';
 import { type PendingBatch, PendingBatches } from './pending.js';
 import { PendingReads } from './pending-reads.js';
@@ -83,6 +84,7 @@ export class ReplicaState {
   machine: LockMachine;
   readonly compaction: Compaction;
   readonly counters = new Counters();
+  readonly meters = new Meters();
   readonly attachments = new Attachments();
   readonly connections = new Set<Connection>();
 

@@ -60,6 +60,13 @@ export function readHealth(state: ReplicaState): Health {
   };
 }
 
+/** For how long the oldest operation of the log has not been decided. */
+export function pendingAgeMs(state: ReplicaState): number {
+  const { oldestUs } = state.pending;
+  if (oldestUs === 0) return 0;
+  return Math.max(0, Math.round((state.options.clock.nowUs() - oldestUs) / 1_000));
+}
+
 /** Everything countable, by the name it has in metrics. */
 function readCounters(state: ReplicaState): { [name: string]: number } {
   const { raft, machine, counters } = state;

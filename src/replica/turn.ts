@@ -118,6 +118,7 @@ function handToLog(state: ReplicaState): void {
   const { effects } = raft;
   state.lastAppendId = raft.takeAppend();
   counters.appends += 1;
+  state.meters.onOrdered(state.lastAppendId, state.nowUs);
   options.log.append({
     appendId: state.lastAppendId,
     resetTo: effects.resetTo,
@@ -131,6 +132,7 @@ function handToLog(state: ReplicaState): void {
 /** Everything up to this append is on disk: what was held for it may leave. */
 export function onLogDurable(state: ReplicaState, appendId: number): void {
   state.durableAppendId = appendId;
+  state.meters.onDurable(appendId, state.options.clock.nowUs());
   state.raft.onAppended(appendId);
   while (state.held.length > 0) {
     const first = state.held[0] as HeldMessages;

@@ -30,6 +30,7 @@ export function onTick(state: ReplicaState, nowUs: number): void {
   if (due > 0) {
     // More would start an election over a pause in which no message could be read.
     const ticks = Math.min(due, HEARTBEAT_TICKS);
+    if (state.raft.leaderId === 0) state.meters.leaderlessUs += due * TICK_MS * US_PER_MS;
     for (let i = 0; i < ticks; i += 1) state.raft.tick();
     state.lastTickUs += due * TICK_MS * US_PER_MS;
   }

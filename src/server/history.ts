@@ -120,7 +120,7 @@ export class NodeHistory implements HistoryPort {
       if (worker === this.worker) this.onReport(report);
     });
     worker.on('error', (error) => {
-      if (worker === this.worker) this.onFailed(error.message);
+      if (worker === this.worker) this.giveUp(error.message);
     });
     this.worker = worker;
     return worker;
@@ -128,7 +128,9 @@ export class NodeHistory implements HistoryPort {
 
   private onReport({ readId, answer, fault }: HistoryReport): void {
     if (fault !== '') {
-      this.onFailed(fault);
+      wipeHistory(this.options.dataFolder);
+      this.bytes = 0;
+      this.giveUp(fault);
       return;
     }
     this.asked.delete(readId);
@@ -140,17 +142,15 @@ export class NodeHistory implements HistoryPort {
     this.events.onHistory(readId, answer);
   }
 
-  /** A history that cannot be read is worth nothing: it begins with the newest snapshot. */
-  private onFailed(reason: string): void {
+  /** The history begins with the newest snapshot: what lies before it could not be read. */
+  private giveUp(reason: string): void {
     const { dataFolder, logger } = this.options;
     logger.error(
       { reason },
       'the history cannot be read: it is given up, the state is not touched',
     );
-    wipeHistory(dataFolder);
     const newest = readHistory(dataFolder).bases.at(-1);
     this.oldestRevision = (newest?.revision ?? 0) + 1;
-    this.bytes = 0;
     this.endWorker();
   }
 

@@ -21,13 +21,14 @@ import { TcpServer } from '../io/tcp-server.js';
 import { TurnScheduler } from '../io/turn.js';
 import { TICK_MS } from '../limits.js';
 import type { Logger } from '../observe/logger.js';
-import { Metrics, type NodeFigures } from '../observe/metrics.js';
+import { Metrics } from '../observe/metrics.js';
 import { DEFAULT_POLICY } from '../replica/compaction-state.js';
 import type { FetchedSnapshot } from '../replica/ports.js';
 import { Replica } from '../replica/replica.js';
 import { encodeFounding, type FoundingRecord } from '../wire/founding.js';
 import { WorkerPool } from '../workers/pool.js';
 import { dashboardAssets } from './dashboard.js';
+import { type DiskFigures, figuresOf } from './figures.js';
 import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
 import { NodeHistory } from './history.js';
@@ -168,21 +169,6 @@ function joinAddresses(record: FoundingRecord, options: ServeOptions): MemberAdd
   });
 }
 
-/** What /metrics shows of a replica. */
-function figuresOf(replica: Replica): NodeFigures {
-  const status = replica.status();
-  return {
-    term: status.term,
-    isLeader: status.role === 'leader',
-    leaderId: status.leaderId,
-    appliedIndex: status.appliedIndex,
-    commitIndex: status.commitIndex,
-    revision: status.revision,
-    clusterTimeMs: status.clusterTime,
-    counters: status.counters,
-  };
-}
-
 /** The parts of a founded node and the wires between them. */
 class Node {
   private readonly replica: Replica;
@@ -191,14 +177,14 @@ class Node {
   private readonly clients: TcpServer;
   private readonly history: NodeHistory;
   private readonly snapshots: NodeSnapshots;
-  private readonly metrics = new Metrics(() => figuresOf(this.replica));
+  private readonly metrics = new Metrics(() => figuresOf(this.replica, this.disk()));
   private readonly door: HttpDoor | null;
   private ticker: NodeJS.Timeout | null = null;
   private readonly nodeId: number;
 
   constructor(
     options: ServeOptions,
-    opened: OpenedLogPort,
+    private readonly opened: OpenedLogPort,
     record: FoundingRecord,
     private readonly server: PeerServer,
     start: FetchedSnapshot | null,
@@ -221,18 +207,7 @@ class Node {
     server.lender = new SnapshotLender(options.dataFolder, start?.index ?? 0);
     const pool = new WorkerPool();
     const { dataFolder } = options;
-    this.history = new NodeHistory(
-      {
-        dataFolder,
-        clusterId,
-        settings,
-        log: opened.log,
-        pool,
-        bytesMax: options.historyBytesMax,
-        logger,
-      },
-      { onHistory: (readId, page) => this.replica.onHistory(readId, page) },
-    );
+    this.history = this.openHistory(options, record, pool, logger);
     this.snapshots = new NodeSnapshots(
       {
         dataFolder,
@@ -285,6 +260,23 @@ class Node {
     };
     this.clients = new TcpServer({ ...options.client, principal: PRINCIPAL_BUILT_IN, handlers });
     this.door = this.openDoor(options, handlers);
+  }
+
+  private disk(): DiskFigures {
+    return { freeMib: this.opened.log.freeMiB(), historyBytes: this.history.bytes };
+  }
+
+  private openHistory(
+    { dataFolder, historyBytesMax: bytesMax }: ServeOptions,
+    { clusterId, settings }: FoundingRecord,
+    pool: WorkerPool,
+    logger: Logger,
+  ): NodeHistory {
+    const { log } = this.opened;
+    return new NodeHistory(
+      { dataFolder, clusterId, settings, log, pool, bytesMax, logger },
+      { onHistory: (readId, page) => this.replica.onHistory(readId, page) },
+    );
   }
 
   private openDoor(options: ServeOptions, handlers: ConnectionHandlers): HttpDoor | null {

@@ -268,6 +268,26 @@ const QUERIES: readonly CommandRow[] = [
       needed('cluster_id', 'id', 'with a revision it is the id of an event'),
     ],
   },
+  {
+    number: CommandKind.Explain,
+    name: 'explain',
+    isLogged: false,
+    meaning: 'Why a lock is held or free, and what became of a request or a lease there.',
+    fields: [
+      NAME,
+      optional('session', 'id', 'needed when the request is a sequence'),
+      optional('request', 'request', 'a request of this principal'),
+      optional('lease', 'id', 'a lease of this principal; absent: that of the request'),
+    ],
+    replyFields: [
+      optional('lock', 'array', 'lock row with queue; nil: never used, or idle and forgotten'),
+      needed('events', 'array', 'of event rows: its newest ones, the oldest first'),
+      optional('request', 'array', 'of [state, code, place, token, revision]'),
+      optional('lease', 'array', 'of [state, name|nil, token, deadline, cause, revision]'),
+      REVISION,
+      APPLIED,
+    ],
+  },
 ];
 
 const SESSIONS: readonly CommandRow[] = [

@@ -1,12 +1,14 @@
 /**
  * Turns replies of the binary protocol into the JSON of the HTTP interface.
  *
- * Owns: the JSON names of every field. Never: a status line or a socket. Metadata that is no UTF-8
- * is null, with its bytes in metadata_base64. Used by: io/http.
+ * Owns: which fields answer which route. Never: a status line or a socket.
+ * Used by: io/http.
  */
 import { auditPageOf } from './audit.js';
 import { ErrorCode } from './errors.js';
 import { codeName, hexOf, type Json, leaseEndName } from './event-json.js';
+import { explanationOf } from './explain.js';
+import { countAt, listAt, lockJson, lockRowOf, textOrBytes } from './lock-json.js';
 import type { Reply } from './response.js';
 
 /** What the request named: its path parameter and its key. */
@@ -20,38 +22,12 @@ export interface Asked {
   readonly key: string;
 }
 
-const STRICT = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 /** The bytes of hexadecimal digits, or null when the text is not 32 of them. */
 export function bytesOfHex(text: string): Uint8Array | null {
   if (!/^[0-9a-fA-F]{32}$/.test(text)) return null;
   return Uint8Array.from({ length: 16 }, (_, at) =>
     Number.parseInt(text.slice(2 * at, 2 * at + 2), 16),
   );
-}
-
-function base64Of(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes));
-}
-
-/** `name` as text, and `name`_base64 when it is none. */
-function textOrBytes(name: string, value: unknown): Json {
-  if (!(value instanceof Uint8Array)) return { [name]: typeof value === 'string' ? value : null };
-  try {
-    return { [name]: STRICT.decode(value) };
-  } catch {
-    return { [name]: null, [`${name}_base64`]: base64Of(value) };
-  }
-}
-
-function countAt(fields: readonly unknown[], at: number): number {
-  const value = fields[at];
-  return typeof value === 'number' ? value : 0;
-}
-
-function listAt(fields: readonly unknown[], at: number): readonly unknown[] {
-  const value = fields[at];
-  return Array.isArray(value) ? value : [];
 }
 
 function termOf(reply: Reply, expiresAt: number, ttlMs: number): Json {
@@ -69,44 +45,6 @@ function grantOf(reply: Reply, fields: readonly unknown[], at: number): Json {
   };
 }
 
-function holderOf(row: unknown, now: number): Json | null {
-  if (!Array.isArray(row)) return null;
-  const expiresAt = countAt(row, 2);
-  return {
-    fencing_token: countAt(row, 0),
-    since: countAt(row, 1),
-    expires_at: expiresAt,
-    expires_in_ms: Math.max(0, expiresAt - now),
-    last_renewed: countAt(row, 3),
-    principal: countAt(row, 4),
-    in_session: row[5] === true,
-    ...textOrBytes('metadata', row[6]),
-  };
-}
-
-function waiterOf(row: unknown): Json {
-  const fields = Array.isArray(row) ? row : [];
-  return {
-    place: countAt(fields, 0),
-    since: countAt(fields, 1),
-    until: countAt(fields, 2),
-    principal: countAt(fields, 3),
-    ...textOrBytes('metadata', fields[4]),
-  };
-}
-
-/** A lock row without its queue. */
-export function lockRowOf(row: unknown, now: number): Json {
-  const fields: readonly unknown[] = Array.isArray(row) ? row : [];
-  return {
-    name: String(fields[0]),
-    last_revision: countAt(fields, 1),
-    holder: holderOf(fields[2], now),
-    waiters: countAt(fields, 3),
-    fencing: fields[4] === 'best-effort' ? 'best-effort' : 'required',
-  };
-}
-
 function readPointOf(reply: Reply, at: number): Json {
   const age = reply.fields[at + 2];
   return {
@@ -120,12 +58,12 @@ function readPointOf(reply: Reply, at: number): Json {
 function lockOf(reply: Reply, asked: Asked): Json {
   const row = reply.fields[0];
   const point = readPointOf(reply, 1);
-  if (!Array.isArray(row)) {
+  const lock = lockJson(Array.isArray(row) ? row : null, reply.clusterTimeMs);
+  if (lock === null) {
     const free = { last_revision: null, holder: null, waiters: 0, fencing: 'required', queue: [] };
     return { name: asked.subject, ...free, ...point };
   }
-  const queue = listAt(row, 5).map(waiterOf);
-  return { ...lockRowOf(row, reply.clusterTimeMs), queue, ...point };
+  return { ...lock, ...point };
 }
 
 function pageOf(reply: Reply): Json {
@@ -255,6 +193,8 @@ export function answerOf(routeId: string, reply: Reply, asked: Asked): Json {
       return electionOf(reply, asked);
     case 'audit':
       return auditPageOf(reply);
+    case 'explain':
+      return explanationOf(reply, asked.subject);
     case 'transfer':
       return { node_id: asked.nodeId, asked: true };
     default:

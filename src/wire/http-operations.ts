@@ -134,6 +134,8 @@ export function operationOf(route: Route, values: Values, names: Names): PackVal
       return [CommandKind.Get, subject, at('stale')];
     case 'list':
       return [CommandKind.List, at('prefix'), at('cursor'), at('limit'), at('stale')];
+    case 'explain':
+      return [CommandKind.Explain, subject, null, at('request_id'), at('lease_id')];
     case 'audit':
       return [CommandKind.Audit, at('prefix'), at('revision'), at('limit'), at('wait_ms')];
     case 'check':

@@ -130,6 +130,19 @@ const LOCKS: readonly Route[] = [
   },
   {
     ...PLAIN,
+    id: 'explain',
+    method: 'GET',
+    path: '/v1/locks/{name}/explain',
+    kind: 'read',
+    meaning: 'Why a lock is held or free, and what became of a request or a lease, in words.',
+    query: [
+      optional('lease_id', 'id', 'a lease of yours; absent: that of the request'),
+      optional('request_id', 'text', 'a request of yours'),
+    ],
+    answer: 'Explanation',
+  },
+  {
+    ...PLAIN,
     id: 'watch-lock',
     method: 'GET',
     path: '/v1/locks/{name}/watch',

@@ -5,6 +5,7 @@
  * validates every answer of a node against them. Never: a value. Used by: http-routes.ts, openapi.
  */
 import { ERROR_ROWS } from './errors.js';
+import { EXPLAIN_CAUSES } from './explain.js';
 
 /** A JSON Schema (2020-12). */
 export type Schema = { readonly [key: string]: unknown };
@@ -170,6 +171,40 @@ const AUDIT_EVENT = object(
   ['request_id_hex'],
 );
 
+const EXPLANATION = object({
+  name: TEXT,
+  cause: { enum: Object.keys(EXPLAIN_CAUSES) },
+  says: { type: 'array', items: TEXT },
+  frees: TEXT,
+  fencing: ROW.fencing,
+  holder: ROW.holder,
+  waiters: COUNT,
+  queue: { type: 'array', items: ref('Waiter') },
+  events: { type: 'array', items: ref('Event') },
+  request: nullable(
+    object({
+      state: { enum: ['done', 'queued', 'unknown', 'forgotten', 'session_gone'] },
+      code: { type: ['string', 'null'] },
+      place: { type: ['integer', 'null'] },
+      fencing_token: { type: ['integer', 'null'] },
+      revision: { type: ['integer', 'null'] },
+    }),
+  ),
+  lease: nullable(
+    object({
+      state: { enum: ['held', 'overdue', 'ended', 'unknown'] },
+      name: { type: ['string', 'null'] },
+      fencing_token: { type: ['integer', 'null'] },
+      expires_at: { type: ['integer', 'null'] },
+      cause: { type: ['string', 'null'] },
+      ended_revision: { type: ['integer', 'null'] },
+    }),
+  ),
+  revision: COUNT,
+  applied_index: COUNT,
+  cluster_time: TIME,
+});
+
 const ELECTION = object(
   {
     name: TEXT,
@@ -252,6 +287,7 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
   ),
   Election: ELECTION,
   Event: EVENT,
+  Explanation: EXPLANATION,
   AuditEvent: AUDIT_EVENT,
   AuditPage: object({
     events: { type: 'array', items: ref('AuditEvent') },

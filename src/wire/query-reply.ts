@@ -109,7 +109,7 @@ function holderRow(holder: HolderReading): PackValue {
 }
 
 /** [place, since, until, principal, metadata|nil] */
-function waiterRow(waiter: WaiterReading): PackValue {
+export function waiterRow(waiter: WaiterReading): PackValue {
   return [waiter.place, waiter.since, waiter.until, waiter.principal, waiter.metadata];
 }
 

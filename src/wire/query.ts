@@ -48,7 +48,7 @@ export class Query {
   clientName: Uint8Array = NO_BYTES;
   credential: Uint8Array = NO_BYTES;
 
-  /** SessionAttach, Lookup: the session's id as four big-endian words, signed. */
+  /** SessionAttach, Lookup, Explain: the session's id as four big-endian words, signed. */
   hasSession = false;
   session0 = 0;
   session1 = 0;
@@ -60,7 +60,7 @@ export class Query {
   secret2 = 0;
   secret3 = 0;
 
-  /** Get, Check, Watch: the lock. List, Watch: the prefix, maybe empty. */
+  /** Get, Check, Watch, Explain: the lock. List, Watch: the prefix, maybe empty. */
   name: Uint8Array = NO_BYTES;
   /** List: the last name of the page before, null for the first page. */
   cursor: Uint8Array | null = null;
@@ -71,7 +71,14 @@ export class Query {
   /** Get: the answer must include this revision; -1 when not asked for. */
   atLeastRevision = -1;
 
-  /** Lookup: which request. */
+  /** Explain: the lease that is asked about, as four big-endian words, signed. */
+  hasLease = false;
+  lease0 = 0;
+  lease1 = 0;
+  lease2 = 0;
+  lease3 = 0;
+
+  /** Lookup, Explain: which request. */
   requestKind: RequestKind = RequestKind.None;
   sequence = -1;
   request: Uint8Array = NO_BYTES;
@@ -113,6 +120,8 @@ export function queryFieldsMax(kind: number): number {
     case CommandKind.Hello:
     case CommandKind.Get:
       return 4;
+    case CommandKind.Explain:
+      return 5;
     case CommandKind.List:
     case CommandKind.Watch:
     case CommandKind.Audit:
@@ -241,6 +250,8 @@ function decodeFields(fields: Fields, query: Query): number {
       return decodeAbandon(fields, query);
     case CommandKind.Audit:
       return decodeAudit(fields, query);
+    case CommandKind.Explain:
+      return decodeExplain(fields, query);
     default:
       return fields.at;
   }
@@ -320,6 +331,12 @@ function decodeLookup(fields: Fields, query: Query): number {
   const session = fields.id();
   if (session < NIL) return -Fault.Session;
   if (session >= 0) setSession(fields.bytes, session, query);
+  const at = decodeRequest(fields, query);
+  return at >= 0 && query.requestKind === RequestKind.None ? -Fault.Request : at;
+}
+
+/** A request id, or nil. A sequence needs the session. */
+function decodeRequest(fields: Fields, query: Query): number {
   if (fields.isInteger()) {
     query.requestKind = RequestKind.Sequence;
     query.sequence = fields.unsigned();
@@ -327,9 +344,29 @@ function decodeLookup(fields: Fields, query: Query): number {
     return query.hasSession ? fields.at : -Fault.Session;
   }
   const length = fields.range();
+  if (length === NIL) return fields.at;
   if (length < 1 || length > REQUEST_ID_BYTES_MAX) return -Fault.Request;
   query.requestKind = RequestKind.Free;
   query.request = fields.copy();
+  return fields.at;
+}
+
+function decodeExplain(fields: Fields, query: Query): number {
+  const at = decodeName(fields, query);
+  if (at < 0) return at;
+  const session = fields.id();
+  if (session < NIL) return -Fault.Session;
+  if (session >= 0) setSession(fields.bytes, session, query);
+  const afterRequest = decodeRequest(fields, query);
+  if (afterRequest < 0) return afterRequest;
+  const lease = fields.id();
+  if (lease < NIL) return -Fault.Lease;
+  if (lease < 0) return fields.at;
+  query.hasLease = true;
+  query.lease0 = wordAt(fields.bytes, lease);
+  query.lease1 = wordAt(fields.bytes, lease + 4);
+  query.lease2 = wordAt(fields.bytes, lease + 8);
+  query.lease3 = wordAt(fields.bytes, lease + 12);
   return fields.at;
 }
 

@@ -75,7 +75,23 @@ t.test('a running cluster of somebody else: what cannot be seen is null and said
   t.match(ran.words, /\?\? log +SKIPPED/);
 });
 
+t.test('HTTP by autocannon, in small: every answer looked at, all of it in the log', async (t) => {
+  const ran = bench('--profile', 'http', '--duration', '1', '--connections', '4');
+  t.equal(ran.status, 0, ran.words);
+  t.ok(Number(ran.report['ops']) > 10);
+  t.match(ran.words, /ok statuses +autocannon counted 0/);
+});
+
+t.test('watchers in small: every event told to each of them, once, in order', async (t) => {
+  const words = ['--profile', 'watch-fanout', '--duration', '1', '--rate', '50'];
+  const ran = bench(...words, '--connections', '10');
+  t.equal(ran.status, 0, ran.words);
+  const { deliveries, watchers } = ran.report['watch_fanout'] as Record<string, number>;
+  t.equal(watchers, 5_000);
+  t.ok(Number(deliveries) >= 50 * 20, `${deliveries} deliveries`);
+});
+
 t.test('profiles to come, and wrong words, end with a status of their own', async (t) => {
-  t.equal(bench('--profile', 'http').status, 69);
+  t.equal(bench('--profile', 'snapshot').status, 69);
   t.equal(bench('--profile', 'none').status, 64);
 });

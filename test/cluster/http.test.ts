@@ -213,10 +213,26 @@ t.test('the audit stream says what caused each event, the same on every node', a
   });
   const both = told.every((page) => page.json.events.length === 2);
   if (both) t.same(told[1]?.json.events, events, 'the same rows');
-  const ended = await client.get(`${follower}/v1/audit?prefix=audited%2F&revision=${from + 1}`);
+  const ended = await client.get(
+    `${follower}/v1/audit?prefix=audited%2F&revision=${from + 1}&wait_ms=5000`,
+  );
   t.match(ended.json.events.at(-1), { type: 'ended', cause: 'released', command: 'release' });
   const none = await client.get(`${leader}/v1/audit?prefix=audited%2F&wait_ms=50`);
   t.same(none.json.events, []);
+});
+
+t.test('explain says why a lock is mine or not, on any node', async (t) => {
+  const why = encodeURIComponent('why/not');
+  const mine = await client.post(`${leader}/v1/locks/${why}/acquire`, {}, key());
+  const refused = { 'idempotency-key': 'why-refused' };
+  await client.post(`${follower}/v1/locks/${why}/acquire`, {}, refused);
+  const path = `${follower}/v1/locks/${why}/explain`;
+  const held = await client.get(path);
+  t.match(held.json, { cause: 'held', holder: { fencing_token: mine.json.fencing_token } });
+  t.equal((await client.get(`${path}?lease_id=${mine.json.lease_id}`)).json.cause, 'yours');
+  t.equal((await client.get(`${path}?request_id=why-refused`)).json.cause, 'refused_busy');
+  await client.delete(`${leader}/v1/leases/${mine.json.lease_id}`);
+  t.match((await client.get(path)).json, { cause: 'free_released', fencing: 'required' });
 });
 
 t.test('elections: campaign, proclaim, resign, and who observes hears of no leader', async (t) => {

@@ -32,8 +32,6 @@ export class AuditSource {
   private call: NodeCall | null = null;
   private openedAtMs = 0;
   private at = Math.floor(Math.random() * 1_000);
-  /** Nodes in a row that no longer have what is wanted. */
-  private compacted = 0;
 
   constructor(
     private readonly options: ClusterOptions,
@@ -52,17 +50,20 @@ export class AuditSource {
     waitMs: number,
   ): Promise<Page | null> {
     const giveUpAtMs = performance.now() + this.options.timeoutMs;
-    this.compacted = 0;
+    let gone: HoldfastError | null = null;
+    let goneCount = 0;
     for (let setbacks = 0; !this.signal.aborted; setbacks += 1) {
       try {
         return await this.ask([CommandKind.Audit, prefix, from, limit, waitMs], waitMs);
       } catch (error) {
         if (!(error instanceof HoldfastError)) throw error;
         this.turnAway();
-        const isGone = error.number === ErrorCode.Compacted;
-        this.compacted = isGone ? this.compacted + 1 : this.compacted;
-        if (isGone && this.compacted >= this.options.endpoints.length) throw error;
-        if (!isGone && performance.now() > giveUpAtMs) throw error;
+        if (error.number === ErrorCode.Compacted) {
+          gone = error;
+          goneCount += 1;
+        }
+        if (goneCount >= this.options.endpoints.length) throw error;
+        if (performance.now() > giveUpAtMs) throw gone ?? error;
         await pause(Math.min(PAUSE_MS_MAX, 20 * 2 ** Math.min(setbacks, 5)), this.signal);
       }
     }

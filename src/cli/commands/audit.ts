@@ -141,18 +141,33 @@ function demandSameCluster(place: Place, page: Page): void {
   throw new CliError('USAGE', text, { option: '--checkpoint' });
 }
 
-/** The next page; where history was cut, the oldest when that is allowed. */
-async function nextPage(input: CommandInput, source: AuditSource, place: Place) {
-  try {
-    const waitMs = input.flag('once') ? 0 : WAIT_MS;
-    return await source.page(place.prefix, place.next, BATCH_EVENTS, waitMs);
-  } catch (error) {
-    const isGone = error instanceof Error && 'code' in error && error.code === 'COMPACTED';
-    if (!isGone || !input.flag('skip-lost')) throw error;
-    const oldest = await startOf(source, 'oldest');
-    input.output.note(`revisions ${place.next} to ${Number(oldest) - 1} are no longer kept`);
-    place.next = oldest;
-    return source.page(place.prefix, oldest, BATCH_EVENTS, 0);
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** The next page; where history was cut, the oldest when that is allowed. Null: told to stop. */
+async function nextPage(
+  input: CommandInput,
+  source: AuditSource,
+  place: Place,
+): Promise<Page | null> {
+  const isOnce = input.flag('once');
+  for (let isTold = false; ; ) {
+    try {
+      return await source.page(place.prefix, place.next, BATCH_EVENTS, isOnce ? 0 : WAIT_MS);
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === 'COMPACTED' && input.flag('skip-lost')) {
+        const oldest = await startOf(source, 'oldest');
+        input.output.note(`revisions ${place.next} to ${Number(oldest) - 1} are no longer kept`);
+        place.next = oldest;
+      } else if (code === 'NO_QUORUM' && !isOnce) {
+        if (!isTold) input.output.note(`no node answers, trying on: ${(error as Error).message}`);
+        isTold = true;
+      } else {
+        throw error;
+      }
+    }
   }
 }
 
@@ -236,8 +251,9 @@ const sendCommand: CommandSpec = {
   summary: 'deliver committed events to a file or an HTTP address, each at least once, in order',
   details:
     'The checkpoint is written after the sink has the events, so a crash repeats some and loses ' +
-    'none; a file gets none twice. A sink that cannot be reached is waited for; an event that it ' +
-    'refuses --attempts times is put aside, and `audit retry` offers it again.',
+    'none; a file gets none twice. A sink that cannot be reached is waited for, and so is a ' +
+    'cluster; an event that the sink refuses --attempts times is put aside, and `audit retry` ' +
+    'offers it again.',
   arguments: [],
   options: [
     TO,

@@ -8,6 +8,7 @@ import type { CommandSpec } from '../command.js';
 import { auditCommands } from './audit.js';
 import { devCommand } from './dev.js';
 import { electCommand } from './elect.js';
+import { explainCommand } from './explain.js';
 import { getCommand, listCommand } from './get.js';
 import { lockCommand } from './lock.js';
 import { serveCommand } from './serve.js';
@@ -21,6 +22,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   lockCommand,
   getCommand,
   listCommand,
+  explainCommand,
   watchCommand,
   ...auditCommands,
   electCommand,

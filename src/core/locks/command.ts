@@ -25,6 +25,7 @@ export const CommandKind = {
   /** The caller of a queued acquire has gone: this connection keeps its place alive no more. */
   Abandon: 14,
   Audit: 15,
+  Explain: 16,
 
   SessionOpen: 32,
   SessionRenew: 33,

@@ -16,12 +16,14 @@ import { applyRelease, applyRenew } from './lease-commands.js';
 import { MachineState } from './machine-state.js';
 import { type Outcome, OutcomeCode } from './outcome.js';
 import {
+  type LeaseReading,
   type LockPage,
   type LockReading,
   type LookupState,
   listLocks,
   lookupFree,
   lookupSequence,
+  readLease,
   readLock,
 } from './readings.js';
 import { recallResult, refuseField } from './requests.js';
@@ -323,6 +325,11 @@ export class LockMachine {
   recall(command: Command, outcome: Outcome): boolean {
     outcome.reset();
     return recallResult(this.state, command, outcome);
+  }
+
+  /** What became of a principal's lease. */
+  readLease(principal: number, id0: number, id1: number, id2: number, id3: number): LeaseReading {
+    return readLease(this.state, principal, id0, id1, id2, id3);
   }
 
   /** True while a wait stands at this place. */

@@ -190,3 +190,52 @@ function lookupSlot(state: MachineState, slot: number, outcome: Outcome): Lookup
   outcome.replay = true;
   return results.state[slot] === ResultState.Pending ? 'queued' : 'done';
 }
+
+/** What became of a lease. */
+export interface LeaseReading {
+  /** `overdue`: past its deadline, and no entry has ended it yet. */
+  readonly state: 'held' | 'overdue' | 'ended' | 'unknown';
+  /** The lock; null where only the end is remembered. */
+  readonly name: Uint8Array | null;
+  readonly token: number;
+  readonly deadline: number;
+  /** Ended: how (LeaseEnd), and the revision of that event. */
+  readonly cause: number;
+  readonly revision: number;
+}
+
+const UNKNOWN_LEASE: LeaseReading = {
+  state: 'unknown',
+  name: null,
+  token: 0,
+  deadline: 0,
+  cause: 0,
+  revision: 0,
+};
+
+/** The lease with this id, four words, if `principal` owns it; as if it never was otherwise. */
+export function readLease(
+  state: MachineState,
+  principal: number,
+  id0: number,
+  id1: number,
+  id2: number,
+  id3: number,
+): LeaseReading {
+  const { leases, locks, store, ended, now } = state;
+  const lease = leases.find(id0, id1, id2, id3);
+  if (lease !== NONE && leases.principal[lease] === principal) {
+    const deadline = leaseDeadline(state, lease);
+    return {
+      ...UNKNOWN_LEASE,
+      state: deadline > now ? 'held' : 'overdue',
+      name: store.copyOf(locks.name[leases.lock[lease] as number] as number),
+      token: leases.token[lease] as number,
+      deadline,
+    };
+  }
+  const slot = ended.find(id0, id1, id2, id3, principal);
+  if (slot === NONE) return UNKNOWN_LEASE;
+  const [cause, revision] = [ended.causeOf(slot), ended.revisionOf(slot)];
+  return { ...UNKNOWN_LEASE, state: 'ended', cause, revision };
+}

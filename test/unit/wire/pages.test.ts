@@ -85,8 +85,9 @@ t.test('the examples show every command that a client is meant to use', async (t
   const { Acquire, Cancel, Check, Get, Hello, List, Lookup, Ping } = CommandKind;
   const { Release, Renew, SessionAttach, SessionOpen, SessionRenew } = CommandKind;
   const wanted: number[] = [Acquire, Cancel, Check, Get, Hello, List, Lookup, Ping, Release, Renew];
-  const { Watch, Unwatch, Abandon, Audit } = CommandKind;
+  const { Watch, Unwatch, Abandon, Audit, Explain } = CommandKind;
   wanted.push(SessionAttach, SessionOpen, SessionRenew, Watch, Unwatch, Abandon, Audit);
+  wanted.push(Explain);
   for (const command of wanted) t.ok(shown.has(command), `command ${command}`);
 });
 

@@ -8,6 +8,7 @@ import { CommandKind } from '../../../src/core/locks/command.js';
 import { EventKind } from '../../../src/core/locks/event.js';
 import { LeaseEnd, Outcome, OutcomeCode } from '../../../src/core/locks/outcome.js';
 import { ErrorCode } from '../../../src/wire/errors.js';
+import { encodeExplanation } from '../../../src/wire/explain-reply.js';
 import { beginFrame, endFrame } from '../../../src/wire/frame.js';
 import { type PackValue, writeValue } from '../../../src/wire/msgpack-writer.js';
 import { OutBuffer } from '../../../src/wire/out-buffer.js';
@@ -278,6 +279,28 @@ const AUDITS: readonly Example[] = [
   }),
 ];
 
+const EXPLANATIONS: readonly Example[] = [
+  request('why does my request nightly-7 not have the lock', [
+    23,
+    2_000,
+    [16, NAME, null, 'nightly-7'],
+  ]),
+  reply(
+    'it did not wait (10, LOCK_BUSY); the lock is free by now, released with revision 49',
+    (out) => {
+      encodeExplanation(out, 23, {
+        clusterTime: 9_650,
+        lock: null,
+        events: [[49, 2, NAME, 47, 0, 1, 1, 9_600]],
+        request: { state: 'done', code: 10, place: 0, token: 47, revision: 0 },
+        lease: null,
+        revision: 64,
+        appliedIndex: 310,
+      });
+    },
+  ),
+];
+
 const WATCHES: readonly Example[] = [
   request('watch everything below jobs/ from revision 49 on', [18, 2_000, [11, null, 'jobs/', 49]]),
   reply('it has begun: everything up to 48 counts as told', (out) => {
@@ -330,5 +353,6 @@ export const EXAMPLES: readonly {
   { heading: 'Reads', examples: READS },
   { heading: 'Watches', examples: WATCHES },
   { heading: 'The audit stream', examples: AUDITS },
+  { heading: 'Explain', examples: EXPLANATIONS },
   { heading: 'Refusals', examples: REFUSALS },
 ];

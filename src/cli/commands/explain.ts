@@ -1,0 +1,87 @@
+/**
+ * `holdfast explain NAME`: why a lock is mine or not mine, and what would free it.
+ *
+ * Owns: how an explanation is laid out. Never: a cause of its own; those are wire/explain.ts, the
+ * same over HTTP. Used by: commands/table.ts.
+ */
+import { parseWhole } from '../../server/options.js';
+import type { Json } from '../../wire/event-json.js';
+import { explanationOf } from '../../wire/explain.js';
+import type { PackValue } from '../../wire/msgpack-writer.js';
+import { CommandKind } from '../../wire/request.js';
+import { readClusterOptions, readId } from '../cluster-options.js';
+import { CLUSTER_OPTIONS, type CommandInput, type CommandSpec } from '../command.js';
+import { ExitCode } from '../exit-codes.js';
+import { withLeader } from '../leader-call.js';
+
+/** A sequence where a session is named, else a free-form id. */
+function requestOf(input: CommandInput): PackValue {
+  const request = input.text('request') ?? null;
+  if (request === null || input.text('session') === undefined) return request;
+  return parseWhole('--request', request, 1, Number.MAX_SAFE_INTEGER);
+}
+
+function idOf(input: CommandInput, name: string): Uint8Array | null {
+  const text = input.text(name);
+  return text === undefined ? null : readId(`--${name}`, text);
+}
+
+function linesOf(explanation: Json): string[] {
+  const lines = [`${explanation['name']}: ${explanation['cause']}`];
+  for (const sentence of explanation['says'] as readonly string[]) lines.push(`  ${sentence}`);
+  lines.push(`  Frees it: ${explanation['frees']}.`);
+  const fencing = explanation['fencing'] === 'required' ? 'fenced' : 'best effort, not fenced';
+  lines.push(`  Guarded resources: ${fencing}.`);
+  const queue = explanation['queue'] as readonly Json[];
+  for (const [at, waiter] of queue.entries()) {
+    const who = waiter['metadata'] ? `  ${waiter['metadata']}` : '';
+    lines.push(`  ${at + 1}. place ${waiter['place']}${who}`);
+  }
+  const events = explanation['events'] as readonly Json[];
+  for (const { revision, type, fencing_token: token, cause } of events) {
+    const words = [type, token === 0 ? '' : `token ${token}`, cause ?? ''].filter(Boolean);
+    lines.push(`  ${revision}  ${words.join(', ')}`);
+  }
+  return lines;
+}
+
+async function run(input: CommandInput): Promise<number> {
+  const name = input.words[0] ?? '';
+  const operation = [
+    CommandKind.Explain,
+    name,
+    idOf(input, 'session'),
+    requestOf(input),
+    idOf(input, 'lease'),
+  ];
+  const reply = await withLeader(readClusterOptions(input), (call) => call.request(operation));
+  const explanation = explanationOf(reply, name);
+  input.output.result(explanation, linesOf(explanation));
+  return ExitCode.Ok;
+}
+
+export const explainCommand: CommandSpec = {
+  path: ['explain'],
+  summary: 'say why a lock is held or free, and what became of a request or a lease',
+  details:
+    'A cause in one word for programs, then sentences: holder, since when, until when, what ' +
+    'would free it, who stands in line, the newest events. With --lease or --request: why it is ' +
+    'yours or not.',
+  arguments: [{ name: 'NAME', summary: 'the lock', isRequired: true }],
+  options: [
+    { name: 'lease', kind: 'text', value: 'LEASE', summary: 'a lease id of yours' },
+    {
+      name: 'request',
+      kind: 'text',
+      value: 'ID',
+      summary: 'a request id of yours; with --session a sequence in it',
+    },
+    { name: 'session', kind: 'text', value: 'SESSION', summary: 'the session of the sequence' },
+    ...CLUSTER_OPTIONS,
+  ],
+  examples: [
+    { words: 'explain jobs/nightly', says: 'who has it, and until when' },
+    { words: 'explain jobs/nightly --request nightly-7', says: 'why that request has it not' },
+  ],
+  run,
+};

@@ -1,0 +1,151 @@
+/**
+ * What a node says of itself at a scrape: status, meters, disk, in the words of the metrics.
+ *
+ * Owns: the names and labels of what the replica measured. Labels have few values: operations,
+ * codes, causes; never a lock name, a principal's name or an id. Used by: node.ts.
+ */
+import type { Buckets } from '../collections/buckets.js';
+import type { CountedBuckets, Family, Labels, Sample } from '../observe/families.js';
+import type { NodeFigures } from '../observe/metrics.js';
+import type { Meters } from '../replica/meters.js';
+import { COMMAND_ROWS } from '../wire/commands.js';
+import { codeName, leaseEndName } from '../wire/event-json.js';
+import type { StatusReply } from '../wire/query-reply.js';
+
+const MS_PER_S = 1_000;
+const US_PER_S = 1e6;
+const MIB = 1 << 20;
+
+/** What is asked beside the replica. */
+export interface DiskFigures {
+  readonly freeMib: number;
+  readonly historyBytes: number;
+}
+
+/** What is asked of the replica. */
+export interface MeasuredReplica {
+  readonly meters: Meters;
+  readonly pendingAgeMs: number;
+  status(): StatusReply;
+}
+
+const OPERATIONS = new Map<number, string>(COMMAND_ROWS.map(({ number, name }) => [number, name]));
+
+function operationName(kind: number): string {
+  return OPERATIONS.get(kind) ?? `command_${kind}`;
+}
+
+function counted(buckets: Buckets, labels: Labels = {}): CountedBuckets {
+  const bounds = buckets.boundsMs.map((ms) => ms / MS_PER_S);
+  return { labels, bounds, counts: buckets.counts, sum: buckets.sumMs / MS_PER_S };
+}
+
+function countsOf(counts: Float64Array, label: string, nameOf: (at: number) => string): Sample[] {
+  const samples: Sample[] = [];
+  counts.forEach((value, at) => {
+    if (value > 0) samples.push({ labels: { [label]: nameOf(at) }, value });
+  });
+  return samples;
+}
+
+function operationFamilies(meters: Meters): Family[] {
+  const samples: Sample[] = [];
+  meters.forEachOutcome((kind, code, value) => {
+    samples.push({ labels: { operation: operationName(kind), code: codeName(code) }, value });
+  });
+  const decisions = meters.decisions.flatMap((buckets, kind) =>
+    buckets === null ? [] : [counted(buckets, { operation: operationName(kind) })],
+  );
+  return [
+    {
+      name: 'holdfast_operations_total',
+      help: 'Operations applied, by what was decided; the same on every node.',
+      kind: 'counter',
+      samples,
+    },
+    {
+      name: 'holdfast_operation_duration_seconds',
+      help: 'Time until an operation was decided, at the leader, its batch included.',
+      kind: 'histogram',
+      buckets: decisions,
+    },
+    {
+      name: 'holdfast_refused_total',
+      help: 'Requests refused by this node before the log, by code.',
+      kind: 'counter',
+      samples: countsOf(meters.refused, 'code', codeName),
+    },
+  ];
+}
+
+function lockFamilies(meters: Meters): Family[] {
+  return [
+    {
+      name: 'holdfast_leases_ended_total',
+      help: 'Leases that ended, by how.',
+      kind: 'counter',
+      samples: countsOf(meters.ended, 'cause', leaseEndName),
+    },
+    {
+      name: 'holdfast_lease_hold_seconds',
+      help: 'Cluster time from grant to end.',
+      kind: 'histogram',
+      buckets: [counted(meters.holds)],
+    },
+    {
+      name: 'holdfast_wait_seconds',
+      help: 'Cluster time that a granted request stood in line.',
+      kind: 'histogram',
+      buckets: [counted(meters.waits)],
+    },
+  ];
+}
+
+function nodeFamilies(replica: MeasuredReplica, disk: DiskFigures): Family[] {
+  const { meters, pendingAgeMs } = replica;
+  const gauge = (name: string, help: string, value: number): Family => {
+    return { name, help, kind: 'gauge', samples: [{ labels: {}, value }] };
+  };
+  return [
+    {
+      name: 'holdfast_log_append_duration_seconds',
+      help: 'Time from an order to the log until it is on disk, the queue included.',
+      kind: 'histogram',
+      buckets: [counted(meters.appends)],
+    },
+    {
+      name: 'holdfast_leaderless_seconds_total',
+      help: 'Time in which this node knew no leader.',
+      kind: 'counter',
+      samples: [{ labels: {}, value: meters.leaderlessUs / US_PER_S }],
+    },
+    gauge(
+      'holdfast_pending_age_seconds',
+      'Age of the oldest operation that is not decided.',
+      pendingAgeMs / MS_PER_S,
+    ),
+    gauge('holdfast_disk_free_bytes', 'Free space on the disk of the log.', disk.freeMib * MIB),
+    gauge('holdfast_history_bytes', 'Kept for the audit stream alone.', disk.historyBytes),
+  ];
+}
+
+/** What /metrics shows of a node. */
+export function figuresOf(replica: MeasuredReplica, disk: DiskFigures): NodeFigures {
+  const { meters } = replica;
+  const status = replica.status();
+  return {
+    term: status.term,
+    isLeader: status.role === 'leader',
+    leaderId: status.leaderId,
+    appliedIndex: status.appliedIndex,
+    commitIndex: status.commitIndex,
+    revision: status.revision,
+    clusterTimeMs: status.clusterTime,
+    counters: status.counters,
+    families: [
+      ...operationFamilies(meters),
+      ...lockFamilies(meters),
+      ...nodeFamilies(replica, disk),
+    ],
+  };
+}

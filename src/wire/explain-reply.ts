@@ -1,0 +1,52 @@
+/**
+ * Encodes the facts of an explanation.
+ *
+ * Owns: their places: lock|nil, events, request|nil, lease|nil, revision, applied_index. Never:
+ * what they mean (explain.ts). Used by: replica.
+ */
+import { OutcomeCode } from '../core/locks/outcome.js';
+import type { LeaseReading, LockReading, LookupState } from '../core/locks/readings.js';
+import type { PackValue } from './msgpack-writer.js';
+import type { OutBuffer } from './out-buffer.js';
+import { lockRow, waiterRow } from './query-reply.js';
+import { encodeFields } from './reply.js';
+
+/** What became of a request. */
+export interface RequestReading {
+  /** `session_gone`: the session of the sequence has ended and is forgotten, or never was. */
+  readonly state: LookupState | 'session_gone';
+  /** Done: the code of its result. */
+  readonly code: number;
+  readonly place: number;
+  readonly token: number;
+  readonly revision: number;
+}
+
+export interface ExplainFacts {
+  readonly clusterTime: number;
+  readonly lock: LockReading | null;
+  /** Event rows, the oldest first. */
+  readonly events: readonly PackValue[];
+  readonly request: RequestReading | null;
+  readonly lease: LeaseReading | null;
+  readonly revision: number;
+  readonly appliedIndex: number;
+}
+
+const NAMES = new TextDecoder();
+
+export function encodeExplanation(out: OutBuffer, correlation: number, facts: ExplainFacts): void {
+  const { clusterTime, lock, events, request, lease, revision, appliedIndex } = facts;
+  encodeFields(out, correlation, OutcomeCode.Ok, clusterTime, [
+    lock === null ? null : [...lockRow(lock), lock.queue.map(waiterRow)],
+    events,
+    request && [request.state, request.code, request.place, request.token, request.revision],
+    lease && leaseRow(lease),
+    revision,
+    appliedIndex,
+  ]);
+}
+
+function leaseRow({ state, name, token, deadline, cause, revision }: LeaseReading): PackValue {
+  return [state, name === null ? null : NAMES.decode(name), token, deadline, cause, revision];
+}

@@ -1,0 +1,150 @@
+/** What operators are given: alerts, board, degradation table; held against what a node says. */
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import t from 'tap';
+import { DEGRADATION, degradationTable } from '../../../src/observe/degradation.js';
+import { Metrics } from '../../../src/observe/metrics.js';
+import { Meters } from '../../../src/replica/meters.js';
+import { figuresOf } from '../../../src/server/figures.js';
+import { projectFile } from '../../gate/paths.js';
+
+const PAGE = projectFile('docs/OPERATIONS.md');
+const ALERTS = projectFile('docs/monitoring/alerts.yml');
+const BOARD = projectFile('docs/monitoring/grafana.json');
+const TABLE = /<!-- degradation: .*? -->\n([\s\S]*?)\n<!-- end of degradation -->/;
+
+/** The metrics of a node in which everything has happened once. */
+async function metricsText(): Promise<string> {
+  const meters = new Meters();
+  meters.onApplied(36, 0);
+  meters.onApplied(36, 10);
+  meters.onEntry(3);
+  meters.onRefused(44);
+  meters.ended[2] = 1;
+  meters.holds.observe(1_500);
+  meters.waits.observe(20);
+  meters.onOrdered(1, 1_000);
+  meters.onDurable(1, 4_000);
+  const status = {
+    nodeId: 1,
+    role: 'leader',
+    term: 2,
+    leaderId: 1,
+    appliedIndex: 3,
+    commitIndex: 3,
+    revision: 4,
+    clusterTime: 5,
+    digest: '',
+    featureLevel: 1,
+    members: [],
+    counters: { match_index_2: 3, last_index: 3 },
+  } as const;
+  const replica = { meters, pendingAgeMs: 7, status: () => status };
+  const metrics = new Metrics(() => figuresOf(replica, { freeMib: 5, historyBytes: 6 }));
+  t.teardown(() => metrics.close());
+  metrics.onAnswered('get', 200, 0.01);
+  return (await metrics.read({ calls: 0, streams: 0, sockets: 0 })).text;
+}
+
+/** Names of series: of a histogram also those with its endings. */
+function seriesIn(text: string): Set<string> {
+  const names = new Set<string>();
+  for (const [, name = '', kind] of text.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
+    names.add(name);
+    if (kind !== 'histogram') continue;
+    for (const ending of ['_bucket', '_count', '_sum']) names.add(name + ending);
+  }
+  return names;
+}
+
+function namesIn(text: string): Set<string> {
+  return new Set(text.match(/\b(?:holdfast|process)_[a-z0-9_]+/g) ?? []);
+}
+
+function anchorsIn(page: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of page.matchAll(/^#+ (.+)$/gm)) {
+    const words = heading.toLowerCase().replace(/[^a-z0-9 -]/g, '');
+    anchors.add(words.trim().replace(/ /g, '-'));
+  }
+  return anchors;
+}
+
+t.test('operations and histograms are counted, by operation and code', async (t) => {
+  const text = await metricsText();
+  t.match(text, /^holdfast_operations_total\{operation="acquire",code="OK"\} 1$/m);
+  t.match(text, /^holdfast_operations_total\{operation="acquire",code="LOCK_BUSY"\} 1$/m);
+  t.match(text, /^holdfast_operation_duration_seconds_count\{operation="acquire"\} 2$/m);
+  t.match(
+    text,
+    /^holdfast_operation_duration_seconds_bucket\{operation="acquire",le="0.0025"\} 0$/m,
+  );
+  t.match(
+    text,
+    /^holdfast_operation_duration_seconds_bucket\{operation="acquire",le="0.005"\} 2$/m,
+  );
+  t.match(
+    text,
+    /^holdfast_operation_duration_seconds_bucket\{operation="acquire",le="\+Inf"\} 2$/m,
+  );
+  t.match(text, /^holdfast_operation_duration_seconds_sum\{operation="acquire"\} 0.006$/m);
+  t.match(text, /^holdfast_leases_ended_total\{cause="expired"\} 1$/m);
+  t.match(text, /^holdfast_log_append_duration_seconds_sum 0.003$/m);
+  t.match(text, /^holdfast_lease_hold_seconds_sum 1.5$/m);
+  t.match(text, /^holdfast_pending_age_seconds 0.007$/m);
+});
+
+t.test(
+  'what took place before a leader, and in another’s entry, is not counted as a decision',
+  async (t) => {
+    const meters = new Meters();
+    meters.onApplied(38, 0);
+    meters.onEntry(-1);
+    t.same(meters.decisions.filter(Boolean), []);
+    meters.onApplied(38, 0);
+    meters.onEntry(1);
+    t.equal(meters.decisions[38]?.count, 1, 'the first one is not counted later either');
+  },
+);
+
+t.test('alerts and board name only metrics that a node has, alerts their runbook', async (t) => {
+  const series = seriesIn(await metricsText());
+  const anchors = anchorsIn(readFileSync(PAGE, 'utf8'));
+  const alerts = readFileSync(ALERTS, 'utf8');
+  const board = readFileSync(BOARD, 'utf8');
+  t.ok(JSON.parse(board).panels.length > 10);
+  for (const name of [...namesIn(alerts), ...namesIn(board)]) t.ok(series.has(name), name);
+  const count = (alerts.match(/- alert: /g) ?? []).length;
+  t.ok(count > 10);
+  const runbooks = [...alerts.matchAll(/runbook: docs\/OPERATIONS\.md#(\S+)/g)];
+  t.equal(runbooks.length, count, 'each has one');
+  for (const [, anchor = ''] of runbooks) t.ok(anchors.has(anchor), anchor);
+});
+
+t.test('the degradation table of the page is that of the code', async (t) => {
+  const page = readFileSync(PAGE, 'utf8');
+  if (process.env['HOLDFAST_WRITE_DOCS'] === '1') {
+    const text = page.replace(TABLE, (whole, old: string) =>
+      whole.replace(old, degradationTable()),
+    );
+    writeFileSync(PAGE, text);
+  }
+  t.equal(TABLE.exec(readFileSync(PAGE, 'utf8'))?.[1], degradationTable());
+  const series = seriesIn(await metricsText());
+  for (const { dependency, metric, code, test } of DEGRADATION) {
+    if (metric !== '') t.ok(series.has(metric), `${dependency}: ${metric}`);
+    t.ok(existsSync(projectFile(code)), code);
+    t.ok(existsSync(projectFile(test)), `${dependency} is brought about by ${test}`);
+  }
+});
+
+const PROMTOOL = process.env['HOLDFAST_PROMTOOL'] ?? '/usr/bin/promtool';
+const skip = existsSync(PROMTOOL) ? false : 'needs the Debian package prometheus for promtool';
+
+t.test('promtool has nothing to say against metrics and rules', { skip }, async (t) => {
+  const input = await metricsText();
+  t.equal(execFileSync(PROMTOOL, ['check', 'metrics'], { input, encoding: 'utf8' }), '');
+  const output = execFileSync(PROMTOOL, ['check', 'rules', ALERTS], { encoding: 'utf8' });
+  t.match(output, /SUCCESS: \d+ rules found/);
+});
