@@ -9,6 +9,8 @@ import { auditCommands } from './audit.js';
 import { devCommand } from './dev.js';
 import { electCommand } from './elect.js';
 import { getCommand, listCommand } from './get.js';
+import { guardCommands } from './guard.js';
+import { guardProxyCommands } from './guard-proxy.js';
 import { lockCommand } from './lock.js';
 import { serveCommand } from './serve.js';
 import { sessionCommands } from './session.js';
@@ -27,5 +29,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   statusCommand,
   transferCommand,
   ...sessionCommands,
+  ...guardCommands,
+  ...guardProxyCommands,
   serveCommand,
 ];
