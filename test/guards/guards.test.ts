@@ -9,7 +9,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t from 'tap';
 import { Cluster } from '../cluster/harness.js';
+import { barrierCases, commandCases, plainCommandCases } from './commands.js';
 import { conform } from './conformance.js';
+import { exampleCases } from './examples.js';
 import { KINDS, type Kind, type Resource } from './resource.js';
 import { startResource } from './resources/open.js';
 import { SPECIAL_CASES } from './special-cases.js';
@@ -46,8 +48,11 @@ for (const [at, kind] of kinds.entries()) {
     t.ok(winners.length > 0 && winners.every((each) => each === 1), `winners: ${winners}`);
     await conform(t, resource);
     await SPECIAL_CASES[kind](t, resource);
+    await commandCases(t, resource);
   });
 }
+
+t.test('guard commands without a store', (t) => plainCommandCases(t, scratch));
 
 t.test('a holder that was stopped past its TTL, and a write that was held', async (t) => {
   const cluster = await Cluster.start({ test: t, nodes: 3, settings: { leaseTtlMsLeast: 100 } });
@@ -62,4 +67,12 @@ t.test('a holder that was stopped past its TTL, and a write that was held', asyn
   });
   await Promise.allSettled(stories.map(({ record }) => record));
   for (const { name, record } of stories) t.same(faultsOf(await record), [], name);
+  await t.test('guard raise asks the cluster for the barrier', async (t) => {
+    for (const resource of resources) await barrierCases(t, resource, cluster.endpoints);
+  });
+  await t.test('the examples of the documentation', async (t) => {
+    const isWhole = resources.length === KINDS.length;
+    if (!isWhole) return t.comment('left out: HOLDFAST_GUARDS keeps to some of the stores');
+    await exampleCases(t, resources, cluster.endpoints);
+  });
 });

@@ -96,12 +96,11 @@ async function lift(input: CommandInput): Promise<number> {
 export const guardProxyCommands: readonly CommandSpec[] = [
   {
     path: ['guard', 'proxy'],
-    summary:
-      'run a proxy before an HTTP service that lets one fenced write a lock pass at a time',
+    summary: 'run a proxy before an HTTP service: one fenced write a lock passes at a time',
     details:
-      'The weakest of the guards: it checks only what comes through it. A write needs the headers ' +
-      'holdfast-lock (percent-encoded) and holdfast-token. When the service does not answer, the ' +
-      'lock is in quarantine until guard lift. Runs until SIGINT or SIGTERM.',
+      'The weakest of the guards: it checks only what comes through it. A write needs the ' +
+      'headers holdfast-lock (percent-encoded) and holdfast-token. When the service does not ' +
+      'answer, the lock is in quarantine until guard lift. Runs until SIGINT or SIGTERM.',
     arguments: [],
     options: [
       { name: 'upstream', kind: 'text', value: 'URL', summary: 'the service, http://HOST:PORT' },
