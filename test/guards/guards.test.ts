@@ -1,7 +1,8 @@
 /**
  * Every guard against its real server: first fifty raw writers race on one condition, then the
  * conformance suite and what is particular to the store, then the case of record with a real
- * cluster and a real process, in both forms.
+ * cluster and a real process, in both forms; last the client itself, and the documentation's
+ * examples.
  * HOLDFAST_GUARDS=redis,s3 keeps to some, while one is worked on.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -12,6 +13,7 @@ import { Cluster } from '../cluster/harness.js';
 import { barrierCases, commandCases, plainCommandCases } from './commands.js';
 import { conform } from './conformance.js';
 import { exampleCases } from './examples.js';
+import { failClosedCases } from './fail-closed.js';
 import { KINDS, type Kind, type Resource } from './resource.js';
 import { startResource } from './resources/open.js';
 import { SPECIAL_CASES } from './special-cases.js';
@@ -70,6 +72,7 @@ t.test('a holder that was stopped past its TTL, and a write that was held', asyn
   await t.test('guard raise asks the cluster for the barrier', async (t) => {
     for (const resource of resources) await barrierCases(t, resource, cluster.endpoints);
   });
+  await t.test('the client fails closed', (t) => failClosedCases(t, cluster));
   await t.test('the examples of the documentation', async (t) => {
     const isWhole = resources.length === KINDS.length;
     if (!isWhole) return t.comment('left out: HOLDFAST_GUARDS keeps to some of the stores');

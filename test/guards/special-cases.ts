@@ -7,6 +7,8 @@ import path from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import pg from 'pg';
 import type { Test } from 'tap';
+import { ObjectGuard } from '../../src/guards/object-store/object-guard.js';
+import { S3Store } from '../../src/guards/object-store/s3-store.js';
 import { PostgresGuard } from '../../src/guards/postgres/postgres-guard.js';
 import { FlightLog } from '../../src/guards/proxy/flight-log.js';
 import { LOCK_HEADER, TOKEN_HEADER, WriteProxy } from '../../src/guards/proxy/write-proxy.js';
@@ -21,6 +23,7 @@ import { PostgresDoor, STALL_MS } from './resources/postgres-resource.js';
 import { PlainService } from './resources/proxy-resource.js';
 import { addressOf } from './servers/postgres-server.js';
 import { connectRedis } from './servers/redis-server.js';
+import { S3_ACCESS, S3_SECRET } from './servers/s3-server.js';
 
 async function openPool(t: Test, { place }: Resource): Promise<pg.Pool> {
   const pool = new pg.Pool(addressOf(place.port));
@@ -332,6 +335,18 @@ async function s3Cases(t: Test, { place }: Resource): Promise<void> {
       await door.write({ lock: 'keys', token: 2 }, `${cell} again`);
       t.equal(await door.read(), `${cell} again`, cell);
     }
+  });
+
+  await t.test('a bucket that is not there is an error, no empty object', async (t) => {
+    const endpoint = `http://127.0.0.1:${place.port}`;
+    const keys = { accessKeyId: S3_ACCESS, secretAccessKey: S3_SECRET };
+    const guard = new ObjectGuard(new S3Store({ endpoint, bucket: 'nowhere', ...keys }), 'x');
+    const missing = { name: 'ObjectStoreError', status: 404 };
+    await t.rejects(guard.read(), missing);
+    await t.rejects(guard.write({ lock: 'x', token: 1 }, new Uint8Array(1)), missing);
+    const wrong = { ...keys, secretAccessKey: 'wrong' };
+    const denied = new ObjectGuard(new S3Store({ endpoint, bucket: 'guarded', ...wrong }), 'x');
+    await t.rejects(denied.read(), { name: 'ObjectStoreError', status: 403 });
   });
 }
 

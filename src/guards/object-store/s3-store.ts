@@ -66,7 +66,7 @@ export class S3Store implements ObjectStore {
   async get(key: string): Promise<StoredObject | null> {
     const response = await this.#ask('GET', key, {});
     if (response.status === 404) {
-      await response.arrayBuffer();
+      await checkBucket('GET', response);
       return null;
     }
     if (response.status !== 200) throw await refusalOf('GET', response);
@@ -83,8 +83,12 @@ export class S3Store implements ObjectStore {
     if (condition === null) headers['if-none-match'] = '*';
     else headers['if-match'] = this.#quotesEtags ? condition : condition.replaceAll('"', '');
     const response = await this.#ask('PUT', key, { headers, body });
-    // A condition on an object that is gone: some servers say 404.
-    const isRefused = CONDITION_FAILED.includes(response.status) || response.status === 404;
+    if (response.status === 404) {
+      // A condition on an object that is gone: some servers say 404.
+      await checkBucket('PUT', response);
+      return false;
+    }
+    const isRefused = CONDITION_FAILED.includes(response.status);
     if (isRefused || response.status === 200) {
       await response.arrayBuffer();
       return !isRefused;
@@ -116,6 +120,12 @@ export class S3Store implements ObjectStore {
     const signal = AbortSignal.timeout(this.#requestMsMax);
     return this.#client.fetch(url, { method, signal, ...(parts as RequestInit) });
   }
+}
+
+/** Not found can mean the object, or the bucket, and then nothing can ever be written. */
+async function checkBucket(method: string, response: Response): Promise<void> {
+  const words = await response.clone().text();
+  if (words.includes('NoSuchBucket')) throw await refusalOf(method, response);
 }
 
 async function refusalOf(method: string, response: Response): Promise<ObjectStoreError> {
