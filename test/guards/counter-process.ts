@@ -38,6 +38,7 @@ let isStopping = false;
 process.on('message', () => {
   isStopping = true;
 });
+process.on('disconnect', () => process.exit(0));
 
 async function addOne(lease: Lease): Promise<void> {
   const count = Number(await door.claim(fenceOf(lease)));

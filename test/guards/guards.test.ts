@@ -14,6 +14,7 @@ import { barrierCases, commandCases, plainCommandCases } from './commands.js';
 import { conform } from './conformance.js';
 import { exampleCases } from './examples.js';
 import { failClosedCases } from './fail-closed.js';
+import { PLANTED } from './planted.js';
 import { KINDS, type Kind, type Resource } from './resource.js';
 import { startResource } from './resources/open.js';
 import { SPECIAL_CASES } from './special-cases.js';
@@ -51,6 +52,9 @@ for (const [at, kind] of kinds.entries()) {
     await conform(t, resource);
     await SPECIAL_CASES[kind](t, resource);
     await commandCases(t, resource);
+    const planted = PLANTED[kind];
+    if (planted === undefined) return;
+    await t.test('planted faults are seen', (t) => planted(t, resource));
   });
 }
 

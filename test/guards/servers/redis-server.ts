@@ -13,7 +13,7 @@ export type RedisConnection = Awaited<ReturnType<typeof connectRedis>>;
 /** A connection that does not come back by itself: a test that loses one must see it. */
 export async function connectRedis(port: number) {
   const client = createClient({
-    socket: { host: '127.0.0.1', port, reconnectStrategy: false },
+    socket: { host: '127.0.0.1', port, reconnectStrategy: false, connectTimeout: 60_000 },
   });
   client.on('error', () => undefined); // the calls under way reject with it
   await client.connect();
