@@ -86,6 +86,10 @@ export const CLI_CODES = {
     status: ExitCode.Refused,
     meaning: '`transfer`: the node that is to lead has not taken over in time.',
   },
+  GUARD_FAILED: {
+    status: ExitCode.Unavailable,
+    meaning: '`guard`: the guarded resource did not answer, or refused; the message has its words.',
+  },
   COMMAND_NOT_FOUND: {
     status: ExitCode.NotFound,
     meaning: '`lock`: the command was not found.',

@@ -28,6 +28,7 @@ export interface ProgramHost {
 
 const GROUP_SUMMARIES: Readonly<Record<string, string>> = {
   session: 'sessions: a presence that many leases can share',
+  guard: 'guards: the check of fencing tokens at a resource',
 };
 
 /** An error that says by a stable code what went wrong. */

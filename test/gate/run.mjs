@@ -41,6 +41,7 @@ const suites = [
   { name: 'golden', jobs: cores, least: 1 },
   { name: 'model', jobs: cores, least: 2 },
   { name: 'sim', jobs: cores, least: 4 },
+  { name: 'guards', jobs: 1, least: 1 },
   { name: 'cluster', jobs: 1, least: 16 },
 ];
 

@@ -10,6 +10,8 @@ import { devCommand } from './dev.js';
 import { electCommand } from './elect.js';
 import { explainCommand } from './explain.js';
 import { getCommand, listCommand } from './get.js';
+import { guardCommands } from './guard.js';
+import { guardProxyCommands } from './guard-proxy.js';
 import { lockCommand } from './lock.js';
 import { serveCommand } from './serve.js';
 import { sessionCommands } from './session.js';
@@ -29,5 +31,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   statusCommand,
   transferCommand,
   ...sessionCommands,
+  ...guardCommands,
+  ...guardProxyCommands,
   serveCommand,
 ];

@@ -65,7 +65,6 @@ export const NOT_YET: ReadonlySet<string> = new Set([
   'DEADLOCK',
   'DISABLED',
   'MODE_MISMATCH',
-  'STALE_TOKEN',
   'CROSS_SHARD',
 ]);
 
