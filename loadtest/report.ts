@@ -227,7 +227,7 @@ export function summary(report: Report): string[] {
     `machine     ${machine.cpu}, ${machine.cores} cores, ${system}`,
     `            load before ${report.machine_load}; commit ${report.commit}`,
     `cluster     ${cluster.nodes} nodes, ${cluster.durability}`,
-    `            ${cluster.settings}; log compaction is not in this build`,
+    `            ${cluster.settings}`,
     `load        ${load.connections} connections, ${asked}`,
     `answers     ${report.ops} good, ${report.refusals} refused, ${report.errors} errors`,
     `            ${(100 * report.served_within_1s).toFixed(4)} % served well within 1 s`,
