@@ -21,6 +21,11 @@ function endpointOf(text: string): Endpoint {
   return parseEndpoint('--endpoints', text);
 }
 
+/** A status, and when it came: others that were asked with it may have come later. */
+export interface HeardStatus extends NodeStatus {
+  readonly heardAtMs: number;
+}
+
 export class Target {
   private constructor(
     /** Null for a cluster that somebody else runs. */
@@ -44,9 +49,12 @@ export class Target {
   }
 
   /** Asks every node; those that do not answer are left out. */
-  async statuses(): Promise<NodeStatus[]> {
-    const asked = this.endpoints.map((endpoint) => readStatus(endpoint, STATUS_MS_MAX));
-    const found: NodeStatus[] = [];
+  async statuses(): Promise<HeardStatus[]> {
+    const asked = this.endpoints.map(async (endpoint) => {
+      const status = await readStatus(endpoint, STATUS_MS_MAX);
+      return { ...status, heardAtMs: performance.now() };
+    });
+    const found: HeardStatus[] = [];
     for (const answer of await Promise.allSettled(asked)) {
       if (answer.status === 'fulfilled') found.push(answer.value);
     }

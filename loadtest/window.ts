@@ -5,7 +5,6 @@
  * Owns: the warm-up, the live line of every second, the readings and their differences. Never:
  * what a load does, whether a figure may be believed. Used by: the profiles.
  */
-import type { NodeStatus } from '../src/cli/node-status.js';
 import {
   bytesBetween,
   type CpuTime,
@@ -17,7 +16,7 @@ import {
 } from './gauges.js';
 import type { Load } from './load.js';
 import type { Meter } from './meter.js';
-import type { Target } from './target.js';
+import type { HeardStatus, Target } from './target.js';
 
 export const WARM_UP_MS = 3_000;
 const MS_PER_S = 1_000;
@@ -27,9 +26,9 @@ interface Reading {
   readonly leaderId: number;
   readonly appliedIndex: number;
   readonly appliedOperations: number;
-  /** Cluster time, and when it was asked for. */
+  /** Cluster time at the leader, and when its answer came. */
   readonly clusterTimeMs: number;
-  readonly askedAtMs: number;
+  readonly heardAtMs: number;
   readonly nodes: ReadonlyMap<number, CpuTime>;
   readonly own: CpuTime;
   readonly clientBytes: number;
@@ -60,7 +59,7 @@ export interface Window {
   readonly clusterTimeRate: number;
 }
 
-function leaderOf(statuses: readonly NodeStatus[]): NodeStatus {
+function leaderOf(statuses: readonly HeardStatus[]): HeardStatus {
   const leaders = statuses.filter((status) => status.role === 'leader');
   leaders.sort((left, right) => right.term - left.term);
   const leader = leaders[0];
@@ -71,7 +70,6 @@ function leaderOf(statuses: readonly NodeStatus[]): NodeStatus {
 async function read(target: Target, load: Load): Promise<Reading> {
   const { cluster } = target;
   const leader = leaderOf(await target.statuses());
-  const askedAtMs = performance.now();
   const nodes = new Map<number, CpuTime>();
   const ports: number[] = [];
   for (const nodeId of cluster?.runningIds ?? []) {
@@ -84,7 +82,7 @@ async function read(target: Target, load: Load): Promise<Reading> {
     appliedIndex: leader.appliedIndex,
     appliedOperations: leader.counters['applied_operations'] ?? 0,
     clusterTimeMs: leader.clusterTimeMs,
-    askedAtMs,
+    heardAtMs: leader.heardAtMs,
     nodes,
     peerBytes: cluster === null ? null : bytesBetween(ports),
     flushes: cluster === null ? null : flushesUnder(cluster.folder),
@@ -122,7 +120,7 @@ function difference(meter: Meter, before: Reading, after: Reading): Window {
     commits: after.appliedIndex - before.appliedIndex,
     appliedOperations: after.appliedOperations - before.appliedOperations,
     clusterTimeRate:
-      (after.clusterTimeMs - before.clusterTimeMs) / (after.askedAtMs - before.askedAtMs),
+      (after.clusterTimeMs - before.clusterTimeMs) / (after.heardAtMs - before.heardAtMs),
   };
 }
 
