@@ -247,3 +247,15 @@ t.test('a log that forgets a prefix knows the rest as before', (t) => {
   t.pass();
   t.end();
 });
+
+t.test('§5.4, §7: a snapshot that became durable before its term makes the term known', (t) => {
+  const raft = raftWith({ log: [], term: 3, votedFor: 2, baseIndex: 40, baseTerm: 5 });
+  t.equal(raft.term, 5);
+  t.same(raft.effects.hardState, { term: 5, votedFor: 0 }, 'stored before anything is said in it');
+  const known = raftWith({ log: [], term: 6, votedFor: 2, baseIndex: 40, baseTerm: 5 });
+  t.equal(known.term, 6);
+  t.equal(known.effects.hardState, null, 'nothing to store');
+  const behind = { log: [7], term: 3, baseIndex: 40, baseTerm: 5 };
+  t.throws(() => raftWith(behind), /term is not behind/, 'an entry never comes before its term');
+  t.end();
+});

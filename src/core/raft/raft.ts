@@ -49,7 +49,7 @@ import {
   sendAppends,
   sendProbe,
 } from './sending.js';
-import { newMessage, progressOf, RaftState, sendNow } from './state.js';
+import { newMessage, progressOf, RaftState, saveHardState, sendNow } from './state.js';
 import { beginTransfer } from './transfer.js';
 
 export interface RaftOptions {
@@ -79,15 +79,22 @@ export class Raft {
     assert(options.members.voters.length <= MEMBERS_MAX, 'members: at most MEMBERS_MAX voters');
     const log = new RaftLog(options.baseIndex, options.baseTerm);
     log.restore(options.termStarts, options.lastIndex, options.tail);
-    assert(options.hardState.term >= log.lastTerm, 'hard state: term is not behind the log');
+    // An installed snapshot may be durable before the term that came with it. In a term that is not
+    // on this disk, this node cannot have voted.
+    const isBehindBase = options.hardState.term < log.baseTerm;
+    const { term, votedFor } = isBehindBase
+      ? { term: log.baseTerm, votedFor: 0 }
+      : options.hardState;
+    assert(term >= log.lastTerm, 'hard state: term is not behind the log');
     this.state = new RaftState(
       options.nodeId,
       options.members,
       log,
       new Prng(options.seed),
-      options.hardState.term,
-      options.hardState.votedFor,
+      term,
+      votedFor,
     );
+    if (isBehindBase) saveHardState(this.state);
     assert(options.commitIndex <= log.lastIndex, 'commit hint: not past the end of the log');
     this.state.commitIndex = Math.max(options.commitIndex, log.baseIndex);
   }
