@@ -5,7 +5,14 @@
  * ids, checked replies. Never: a wait, a retry. Used by: runner.ts, and as the load behind expiry.
  */
 import { Fleet, type FleetHandler, type Seat } from './fleet.js';
-import { LEASE_TTL_MS, type Load, makeNames, REQUEST_DEADLINE_MS, RoundRobin } from './load.js';
+import {
+  isLeaderGone,
+  LEASE_TTL_MS,
+  type Load,
+  makeNames,
+  REQUEST_DEADLINE_MS,
+  RoundRobin,
+} from './load.js';
 import { Meter } from './meter.js';
 
 export interface ClosedLoopOptions {
@@ -56,8 +63,8 @@ export class ClosedLoop implements Load, FleetHandler {
     return this.fleet.close();
   }
 
-  onAnswer(seat: Seat): void {
-    if (!this.isStopping) this.next(seat);
+  onAnswer(seat: Seat, _kind: number, code: number): void {
+    if (!this.isStopping && !isLeaderGone(code)) this.next(seat);
   }
 
   onQueued(): void {

@@ -7,7 +7,7 @@
  */
 import { CommandKind } from '../src/core/locks/command.js';
 import { Fleet, type FleetHandler, type Seat } from './fleet.js';
-import { LEASE_TTL_MS, type Load, REQUEST_DEADLINE_MS } from './load.js';
+import { isLeaderGone, LEASE_TTL_MS, type Load, REQUEST_DEADLINE_MS } from './load.js';
 import { Meter } from './meter.js';
 
 /** Longer than any queue here takes. */
@@ -63,7 +63,8 @@ export class Hot implements Load, FleetHandler {
     return this.fleet.close();
   }
 
-  onAnswer(seat: Seat, kind: number): void {
+  onAnswer(seat: Seat, kind: number, code: number): void {
+    if (isLeaderGone(code)) return;
     if (kind === CommandKind.Acquire && seat.isHolding) {
       this.onGranted(seat);
       seat.lane.release(seat, performance.now());

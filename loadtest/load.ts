@@ -5,6 +5,7 @@
  * every load.
  */
 import { Prng } from '../src/collections/prng.js';
+import { ErrorCode } from '../src/wire/errors.js';
 import type { Meter } from './meter.js';
 
 export const NAMES_DEFAULT = 100_000;
@@ -25,6 +26,15 @@ export interface Load {
   stop(): Promise<void>;
   /** Ends its sessions and closes its connections. */
   close(): Promise<void>;
+}
+
+/**
+ * True when the node that a closed loop asks leads no more. Such an answer makes the figure void;
+ * whoever hears it does not ask again, or the loop would turn as fast as refusals come, and take
+ * the processors from the nodes that elect another leader.
+ */
+export function isLeaderGone(code: number): boolean {
+  return code === ErrorCode.NotLeader || code === ErrorCode.NoQuorum;
 }
 
 export function sessionTtlMs(durationS: number): number {

@@ -9,7 +9,14 @@
 import { CommandKind } from '../src/core/locks/command.js';
 import { OutcomeCode } from '../src/core/locks/outcome.js';
 import { Fleet, type FleetHandler, type Seat } from './fleet.js';
-import { LEASE_TTL_MS, type Load, makeNames, REQUEST_DEADLINE_MS, Zipf } from './load.js';
+import {
+  isLeaderGone,
+  LEASE_TTL_MS,
+  type Load,
+  makeNames,
+  REQUEST_DEADLINE_MS,
+  Zipf,
+} from './load.js';
 import { Meter } from './meter.js';
 import { SeatRing } from './seat-ring.js';
 
@@ -77,8 +84,9 @@ export class ZipfLoad implements Load, FleetHandler {
     return this.fleet.close();
   }
 
-  onAnswer(seat: Seat, kind: number): void {
+  onAnswer(seat: Seat, kind: number, code: number): void {
     if (kind === CommandKind.Acquire && seat.place !== 0) this.parked -= 1;
+    if (isLeaderGone(code)) return;
     if (seat.isHolding) {
       seat.lane.release(seat, performance.now());
       return;

@@ -1,12 +1,16 @@
 /**
- * Files that a consumer of the audit stream trusts after a crash: its checkpoint, its dead letters.
+ * Files that a consumer of the audit stream trusts after a crash: its checkpoint, files of lines.
  *
  * Owns: writing them so that a reader sees the old or the new content, never half of one. Never:
- * what is in them means. Used by: delivery.ts, commands/audit.ts.
+ * what the lines mean. Used by: sinks.ts, dead-letters.ts, commands/audit.ts.
  */
 import fs from 'node:fs';
 import path from 'node:path';
 import { CliError } from '../exit-codes.js';
+
+/** The end of a file is looked for in so many bytes. */
+const TAIL_BYTES = 64 * 1_024;
+const NEWLINE = 10;
 
 /** How far a consumer has come. */
 export interface Checkpoint {
@@ -33,12 +37,36 @@ export function replaceFile(file: string, text: string): void {
   fs.closeSync(folder);
 }
 
-/** Appends whole lines, durably. */
-export function appendLines(file: string, lines: readonly string[]): void {
+/** Appends whole lines, durably. Returns the inode of the file that has them. */
+export function appendLines(file: string, lines: readonly string[]): number {
   const handle = fs.openSync(file, 'a');
   try {
     fs.writeFileSync(handle, lines.map((line) => `${line}\n`).join(''));
     fs.fsyncSync(handle);
+    return fs.fstatSync(handle).ino;
+  } finally {
+    fs.closeSync(handle);
+  }
+}
+
+/**
+ * Cuts a line that a crash left half written. Returns the whole lines in the last TAIL_BYTES.
+ * A line is shorter than that.
+ */
+export function cutTornLine(file: string): readonly string[] {
+  if (!fs.existsSync(file)) return [];
+  const { size } = fs.statSync(file);
+  const handle = fs.openSync(file, 'r+');
+  try {
+    const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    fs.readSync(handle, tail, 0, tail.length, size - tail.length);
+    const end = tail.lastIndexOf(NEWLINE) + 1;
+    if (end < tail.length) {
+      fs.ftruncateSync(handle, size - tail.length + end);
+      fs.fsyncSync(handle);
+    }
+    const start = size === tail.length ? 0 : tail.indexOf(NEWLINE) + 1;
+    return tail.toString('utf8', start, end).split('\n').slice(0, -1);
   } finally {
     fs.closeSync(handle);
   }

@@ -6,7 +6,7 @@
  * event because the sink cannot be reached; then it waits. Used by: commands/audit.ts.
  */
 import type { Json } from '../../wire/event-json.js';
-import { appendLines, replaceFile } from './checkpoint.js';
+import { addLetter } from './dead-letters.js';
 import type { Delivered, Sink } from './sinks.js';
 
 export interface DeliveryOptions {
@@ -41,7 +41,8 @@ export class Delivery {
       this.delivered += events.length;
       return true;
     }
-    if (events.length === 1) return this.insist(events, result);
+    const [event] = events;
+    if (event !== undefined && events.length === 1) return this.insist(event, result);
     // One of them is refused: halves, until it is alone.
     const middle = events.length >> 1;
     return (
@@ -50,11 +51,11 @@ export class Delivery {
   }
 
   /** Offers a single event until it is taken, or has been refused often enough. */
-  private async insist(events: readonly Json[], first: { refused: string }): Promise<boolean> {
+  private async insist(event: Json, first: { refused: string }): Promise<boolean> {
     let { refused } = first;
     for (let attempt = 1; attempt < this.options.attemptsMax; attempt += 1) {
       await this.options.pause(pauseAfter(attempt));
-      const result = await this.offer(events);
+      const result = await this.offer([event]);
       if (result === null) return false;
       if (result === 'taken') {
         this.delivered += 1;
@@ -62,10 +63,9 @@ export class Delivery {
       }
       refused = result.refused;
     }
-    const [event] = events;
-    appendLines(this.options.deadLetters, [JSON.stringify({ reason: refused, event })]);
+    addLetter(this.options.deadLetters, { reason: refused, event });
     this.dead += 1;
-    this.options.note(`revision ${event?.['revision']} was refused: ${refused}; a dead letter`);
+    this.options.note(`revision ${event['revision']} was refused: ${refused}; a dead letter`);
     return true;
   }
 
@@ -89,32 +89,4 @@ export class Delivery {
 
 function pauseAfter(setbacks: number): number {
   return Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** Math.min(setbacks - 1, 10));
-}
-
-/** Offers dead letters again; those that are taken leave the file. Returns how many of each. */
-export async function retryLetters(
-  file: string,
-  lines: readonly string[],
-  sink: Sink,
-  signal: AbortSignal,
-): Promise<{ readonly delivered: number; readonly left: number }> {
-  const left: string[] = [];
-  for (const [at, line] of lines.entries()) {
-    const { event } = JSON.parse(line) as { event: Json };
-    const result = signal.aborted
-      ? { unreachable: 'stopped' }
-      : await sink.deliver([event], signal);
-    if (result === 'taken') {
-      replaceFile(file, textOf([...left, ...lines.slice(at + 1)]));
-      continue;
-    }
-    const reason = 'refused' in result ? result.refused : result.unreachable;
-    left.push(JSON.stringify({ reason, event }));
-  }
-  replaceFile(file, textOf(left));
-  return { delivered: lines.length - left.length, left: left.length };
-}
-
-function textOf(lines: readonly string[]): string {
-  return lines.map((line) => `${line}\n`).join('');
 }

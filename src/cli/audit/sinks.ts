@@ -1,12 +1,12 @@
 /**
  * Where audit events are delivered to: a file of JSON lines, or an HTTP address.
  *
- * Owns: what counts as taken: in a file, when it is on disk; over HTTP, a status 200 to 299. Never:
- * retries (delivery.ts), a checkpoint. Used by: delivery.ts.
+ * Owns: what counts as taken: in a file, when it is on disk; over HTTP, a status 200 to 299. A full
+ * disk is a sink that cannot be reached now. Never: retries (delivery.ts), a checkpoint.
+ * Used by: delivery.ts, dead-letters.ts.
  */
-import fs from 'node:fs';
 import type { Json } from '../../wire/event-json.js';
-import { appendLines } from './checkpoint.js';
+import { appendLines, cutTornLine } from './checkpoint.js';
 
 /** Taken; refused as they are, with the reason; or the sink cannot be asked now. */
 export type Delivered = 'taken' | { readonly refused: string } | { readonly unreachable: string };
@@ -19,50 +19,48 @@ export interface Sink {
 const HTTP_MS_MAX = 10_000;
 /** Statuses by which a server says that it cannot now, not that it will not. */
 const LATER = new Set([408, 425, 429, 502, 503, 504]);
-/** The last line of a file is looked for in so many bytes of its end. */
-const TAIL_BYTES = 64 * 1_024;
-const NEWLINE = 10;
 
-/** One event a line. After a crash the file goes on where it ended: nothing twice, nothing torn. */
+/**
+ * One event a line. After a crash the file goes on where it ended: nothing twice, nothing torn.
+ * `isRetry`: takes old events too, which the file has not seen in their turn.
+ */
 export class FileSink implements Sink {
   private last: number;
 
-  constructor(private readonly file: string) {
-    this.last = cutTornLine(file);
+  constructor(
+    private readonly file: string,
+    private readonly isRetry = false,
+  ) {
+    this.last = Math.max(0, ...cutTornLine(file).map(revisionIn));
   }
 
   async deliver(events: readonly Json[]): Promise<Delivered> {
-    const fresh = events.filter((event) => Number(event['revision']) > this.last);
+    const fresh = this.isRetry ? events : events.filter((event) => revisionOf(event) > this.last);
     if (fresh.length === 0) return 'taken';
-    appendLines(
-      this.file,
-      fresh.map((event) => JSON.stringify(event)),
-    );
-    this.last = Number(fresh.at(-1)?.['revision']);
+    const lines = fresh.map((event) => JSON.stringify(event));
+    try {
+      appendLines(this.file, lines);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      cutTornLine(this.file);
+      return { unreachable: `no space is left for ${this.file}` };
+    }
+    this.last = Math.max(this.last, ...fresh.map(revisionOf));
     return 'taken';
   }
 }
 
-/** Cuts a line that a crash left half written. Returns the revision of the last whole one, or 0. */
-function cutTornLine(file: string): number {
-  if (!fs.existsSync(file)) return 0;
-  const { size } = fs.statSync(file);
-  const handle = fs.openSync(file, 'r+');
-  try {
-    const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
-    fs.readSync(handle, tail, 0, tail.length, size - tail.length);
-    const end = tail.lastIndexOf(NEWLINE) + 1;
-    if (end < tail.length) {
-      fs.ftruncateSync(handle, size - tail.length + end);
-      fs.fsyncSync(handle);
-    }
-    if (end === 0) return 0;
-    const start = tail.lastIndexOf(NEWLINE, end - 2) + 1;
-    const event = JSON.parse(tail.toString('utf8', start, end)) as Json;
-    return Number(event['revision']);
-  } finally {
-    fs.closeSync(handle);
-  }
+function isFull(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  return code === 'ENOSPC' || code === 'EDQUOT';
+}
+
+function revisionOf(event: Json): number {
+  return Number(event['revision']);
+}
+
+function revisionIn(line: string): number {
+  return revisionOf(JSON.parse(line) as Json);
 }
 
 /** POST of `{"events":[…]}`; a single event has its id as Idempotency-Key. */
@@ -97,6 +95,6 @@ function reasonOf(error: unknown): string {
 }
 
 /** The sink that a word names: an http or https address, else a file. */
-export function sinkOf(target: string): Sink {
-  return /^https?:\/\//.test(target) ? new HttpSink(target) : new FileSink(target);
+export function sinkOf(target: string, isRetry = false): Sink {
+  return /^https?:\/\//.test(target) ? new HttpSink(target) : new FileSink(target, isRetry);
 }

@@ -5,7 +5,6 @@
  * what no node has any more ends the command with COMPACTED, unless it was told to go on.
  * Used by: commands/table.ts.
  */
-import fs from 'node:fs';
 import { AUDIT_ROWS_MAX } from '../../limits.js';
 import { OptionError, parseWhole } from '../../server/options.js';
 import type { Json } from '../../wire/event-json.js';
@@ -212,14 +211,12 @@ async function send(input: CommandInput): Promise<number> {
 
 async function retry(input: CommandInput): Promise<number> {
   const [{ retryLetters }, { sinkOf }] = await Promise.all([
-    import('../audit/delivery.js'),
+    import('../audit/dead-letters.js'),
     import('../audit/sinks.js'),
   ]);
   const file = needed(input, 'dead-letters');
   const to = needed(input, 'to');
-  const text = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
-  const lines = text.split('\n').filter((line) => line !== '');
-  const result = await retryLetters(file, lines, sinkOf(to), untilStopped());
+  const result = await retryLetters(file, sinkOf(to, true), untilStopped());
   input.output.result(result, [`delivered ${result.delivered}, left ${result.left}`]);
   return result.left === 0 ? ExitCode.Ok : ExitCode.Refused;
 }

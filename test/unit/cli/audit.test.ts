@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { readCheckpoint, writeCheckpoint } from '../../../src/cli/audit/checkpoint.js';
-import { Delivery, retryLetters } from '../../../src/cli/audit/delivery.js';
+import { addLetter, retryLetters } from '../../../src/cli/audit/dead-letters.js';
+import { Delivery } from '../../../src/cli/audit/delivery.js';
 import { type Delivered, FileSink, HttpSink, type Sink } from '../../../src/cli/audit/sinks.js';
 import type { Json } from '../../../src/wire/event-json.js';
 
@@ -77,22 +78,110 @@ t.test(
     t.same([delivery.delivered, delivery.dead], [8, 2]);
     t.same(pauses, [100, 200, 400, 100, 200, 400], 'four attempts each');
     bad.clear();
-    const left = await retryLetters(deadLetters, letters, sink, new AbortController().signal);
+    const left = await retryLetters(deadLetters, sink, new AbortController().signal);
     t.same(left, { delivered: 2, left: 0 });
     t.same(sink.taken.slice(-2), [3, 7]);
-    t.equal(fs.readFileSync(deadLetters, 'utf8'), '');
+    t.same(fs.readdirSync(path.dirname(deadLetters)), [], 'no letter is left');
   },
 );
 
-t.test('a dead letter that is refused again stays', async (t) => {
+/** A file of dead letters in a folder of its own. */
+function lettersOf(t: Test, ...revisions: number[]): string {
   const file = path.join(t.testdir({}), 'dead');
-  const lines = [5, 6, 7].map((revision) =>
-    JSON.stringify({ reason: 'x', event: event(revision) }),
-  );
+  for (const revision of revisions) addLetter(file, { reason: 'x', event: event(revision) });
+  return file;
+}
+
+function lettersIn(file: string): [string, number][] {
+  const lines = fs.readFileSync(file, 'utf8').split('\n').filter(Boolean);
+  return lines.map((line) => {
+    const { reason, event } = JSON.parse(line) as { reason: string; event: Json };
+    return [reason, Number(event['revision'])];
+  });
+}
+
+t.test('a dead letter that is refused again stays', async (t) => {
+  const file = lettersOf(t, 5, 6, 7);
   const sink = new ScriptedSink(([revision]) => (revision === 6 ? { refused: '400' } : 'taken'));
-  const result = await retryLetters(file, lines, sink, new AbortController().signal);
+  const result = await retryLetters(file, sink, new AbortController().signal);
   t.same(result, { delivered: 2, left: 1 });
-  t.same(JSON.parse(fs.readFileSync(file, 'utf8')), { reason: '400', event: event(6) });
+  t.same(lettersIn(file), [['400', 6]]);
+});
+
+t.test('a letter that is put aside while others are retried is kept', async (t) => {
+  const file = lettersOf(t, 5);
+  const sink = new ScriptedSink(() => {
+    addLetter(file, { reason: 'meanwhile', event: event(9) });
+    return 'taken';
+  });
+  t.same(await retryLetters(file, sink, new AbortController().signal), { delivered: 1, left: 0 });
+  t.same(lettersIn(file), [['meanwhile', 9]]);
+});
+
+t.test('a writer whose file is taken away under its hands writes again', (t) => {
+  const file = lettersOf(t, 5);
+  const { fsyncSync } = fs;
+  t.teardown(() => {
+    fs.fsyncSync = fsyncSync;
+  });
+  // A retry takes the file after it was opened, and has read it before the line is there.
+  fs.fsyncSync = (handle) => {
+    fs.fsyncSync = fsyncSync;
+    fsyncSync(handle);
+    fs.renameSync(file, `${file}.retry`);
+  };
+  addLetter(file, { reason: 'late', event: event(6) });
+  t.same(lettersIn(file), [['late', 6]]);
+  t.end();
+});
+
+t.test('letters of a retry that died are offered by the next one', async (t) => {
+  const file = lettersOf(t, 5, 6);
+  fs.renameSync(file, `${file}.retry`);
+  addLetter(file, { reason: 'x', event: event(7) });
+  fs.appendFileSync(file, '{"reason":"torn');
+  const sink = new ScriptedSink(() => 'taken');
+  t.same(await retryLetters(file, sink, new AbortController().signal), { delivered: 3, left: 0 });
+  t.same(sink.taken, [7, 5, 6]);
+  t.same(fs.readdirSync(path.dirname(file)), []);
+});
+
+t.test('a retry that is told to stop leaves its letters as they were', async (t) => {
+  const file = lettersOf(t, 5, 6);
+  const sink = new ScriptedSink(() => 'taken');
+  t.same(await retryLetters(file, sink, AbortSignal.abort()), { delivered: 0, left: 2 });
+  t.same(
+    [sink.taken, lettersIn(file)],
+    [
+      [],
+      [
+        ['x', 5],
+        ['x', 6],
+      ],
+    ],
+  );
+});
+
+t.test('a file of something else is refused and stays', async (t) => {
+  const file = path.join(t.testdir({}), 'dead');
+  const sink = new ScriptedSink(() => 'taken');
+  for (const text of ['hello\n', 'null\n', '{"reason":"x"}\n']) {
+    fs.writeFileSync(file, text);
+    const retried = retryLetters(file, sink, new AbortController().signal);
+    await t.rejects(retried, { code: 'USAGE', message: /line 1 is no dead letter/ });
+    t.equal(fs.readFileSync(file, 'utf8'), text);
+  }
+});
+
+t.test('a letter reaches a file that has later events already', async (t) => {
+  const dead = lettersOf(t, 3);
+  const file = `${dead}.jsonl`;
+  await new FileSink(file).deliver(events(4, 6));
+  const retried = await retryLetters(dead, new FileSink(file, true), new AbortController().signal);
+  t.same(retried, { delivered: 1, left: 0 });
+  t.same(revisionsIn(file), [4, 5, 6, 3]);
+  await new FileSink(file).deliver(events(5, 7));
+  t.same(revisionsIn(file), [4, 5, 6, 3, 7], 'the consumer goes on where it was');
 });
 
 t.test(
@@ -125,6 +214,25 @@ t.test('a file has each event once, whatever crashed when', async (t) => {
   fs.writeFileSync(file, '{"torn');
   await new FileSink(file).deliver(events(1, 1));
   t.same(revisionsIn(file), [1]);
+});
+
+t.test('a full disk is waited for, and leaves no torn line behind', async (t) => {
+  const file = path.join(t.testdir({}), 'audit.jsonl');
+  const sink = new FileSink(file);
+  await sink.deliver(events(1, 2));
+  const { fsyncSync } = fs;
+  t.teardown(() => {
+    fs.fsyncSync = fsyncSync;
+  });
+  fs.fsyncSync = (handle) => {
+    fs.fsyncSync = fsyncSync;
+    fs.ftruncateSync(handle, fs.fstatSync(handle).size - 7);
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  };
+  t.same(await sink.deliver(events(3, 3)), { unreachable: `no space is left for ${file}` });
+  t.same(revisionsIn(file), [1, 2]);
+  t.equal(await sink.deliver(events(3, 3)), 'taken');
+  t.same(revisionsIn(file), [1, 2, 3]);
 });
 
 t.test('over HTTP: what is taken, what is refused, what is later, what is away', async (t) => {

@@ -1,6 +1,11 @@
-/** The names that loads lock: in turn, or by Zipf's law. */
+/** The names that loads lock, in turn or by Zipf's law, and when a closed loop goes on. */
 import t from 'tap';
+import { ClosedLoop } from '../../../loadtest/closed-loop.js';
+import type { Seat } from '../../../loadtest/fleet.js';
 import { makeNames, RoundRobin, Zipf } from '../../../loadtest/load.js';
+import { CommandKind } from '../../../src/core/locks/command.js';
+import { OutcomeCode } from '../../../src/core/locks/outcome.js';
+import { ErrorCode } from '../../../src/wire/errors.js';
 
 t.test('a name comes again only after every other', async (t) => {
   const names = new RoundRobin(makeNames(3));
@@ -31,4 +36,27 @@ t.test('Zipf draws each rank in proportion to 1 / rank^0.99', async (t) => {
     counts.every((count, rank) => count > 0 || rank > 100),
     'no rank is out of reach',
   );
+});
+
+t.test('a seat goes on after any answer but that the leader is gone', async (t) => {
+  const loop = new ClosedLoop({
+    host: '127.0.0.1',
+    port: 1,
+    connections: 1,
+    inflight: 1,
+    names: 3,
+    sessionTtlMs: 1_000,
+  });
+  let asked = 0;
+  const lane = { acquire: () => (asked += 1) };
+  const seat = { lane, isHolding: false } as unknown as Seat;
+  const goesOn = (code: number): boolean => {
+    const before = asked;
+    loop.onAnswer(seat, CommandKind.Acquire, code);
+    return asked > before;
+  };
+  for (const code of [OutcomeCode.Ok, OutcomeCode.LockBusy, ErrorCode.Overloaded]) {
+    t.ok(goesOn(code), `${code}`);
+  }
+  for (const code of [ErrorCode.NotLeader, ErrorCode.NoQuorum]) t.notOk(goesOn(code), `${code}`);
 });
