@@ -120,6 +120,22 @@ export const HISTORY_SLICE_MS = 500;
 export const HISTORY_IDLE_MS = 30_000;
 /** Places in the history that the thread can go on from. */
 export const HISTORY_CURSORS_MAX = 2;
+/** Bytes a second that the background check of the disk reads, by default. */
+export const SCRUB_BYTES_PER_SECOND = 4 << 20;
+/** From the end of one pass of it to the next, and from the start of a node to the first. */
+export const SCRUB_PAUSE_MS = 3_600_000;
+export const SCRUB_START_MS = 60_000;
+/** From the beginning of a pass to the next at least, also when it is asked for. */
+export const SCRUB_SPACING_MS = 2_000;
+/** How often a pass asks whether the node is behind, and how far behind that is, in entries. */
+export const SCRUB_LOOK_MS = 2_000;
+export const SCRUB_BEHIND_ENTRIES = 1_024;
+/** An operation undecided for this long: the node is behind as well. */
+export const SCRUB_BEHIND_MS = 500;
+/** How long it waits before it looks again at what seems damaged. */
+export const SCRUB_REST_MS = 1_000;
+/** Places of damage that a node remembers. Full: the others are in its log alone. */
+export const SCRUB_FAULTS_KEPT = 64;
 /** Body bytes of one HTTP request. */
 export const HTTP_BODY_BYTES_MAX = 64 * 1_024;
 /** HTTP requests that one node has not answered, waits included. Full: OVERLOADED. */

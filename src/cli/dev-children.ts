@@ -34,8 +34,8 @@ interface Child {
 }
 
 const DAMAGED =
-  'its data folder seems to be damaged. This release cannot replace a member; the cluster runs ' +
-  'on while a majority of its members does';
+  'its data folder seems to be damaged. `holdfast verify --folder` says where, `holdfast repair` ' +
+  'brings it back; the cluster runs on while a majority of its members does';
 
 /** True when a signal, `sinceFirstMs` after the first, is to kill what does not stop. */
 export function isSecondWish(sinceFirstMs: number): boolean {

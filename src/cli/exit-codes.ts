@@ -68,7 +68,7 @@ export const CLI_CODES = {
   },
   FOLDER_IN_USE: {
     status: ExitCode.Configuration,
-    meaning: '`dev`: a running node has a data folder open.',
+    meaning: '`dev`, `verify`, `repair`: a running node has a data folder open.',
   },
   FOLDER_WIPED: {
     status: ExitCode.Configuration,
@@ -85,6 +85,14 @@ export const CLI_CODES = {
   TRANSFER_FAILED: {
     status: ExitCode.Refused,
     meaning: '`transfer`: the node that is to lead has not taken over in time.',
+  },
+  BEYOND_REPAIR: {
+    status: ExitCode.Disk,
+    meaning: '`repair`: the folder’s term, vote or identity is damaged; the node stays down.',
+  },
+  NO_SNAPSHOT: {
+    status: ExitCode.Unavailable,
+    meaning: '`repair`: no member had a snapshot that is new enough in time.',
   },
   GUARD_FAILED: {
     status: ExitCode.Unavailable,

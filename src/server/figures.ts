@@ -5,6 +5,7 @@
  * codes, causes; never a lock name, a principal's name or an id. Used by: node.ts.
  */
 import type { Buckets } from '../collections/buckets.js';
+import type { ScrubStatus } from '../io/scrub/scrub-status.js';
 import type { CountedBuckets, Family, Labels, Sample } from '../observe/families.js';
 import type { NodeFigures } from '../observe/metrics.js';
 import type { Meters } from '../replica/meters.js';
@@ -20,6 +21,7 @@ const MIB = 1 << 20;
 export interface DiskFigures {
   readonly freeMib: number;
   readonly historyBytes: number;
+  readonly scrub: ScrubStatus;
 }
 
 /** What is asked of the replica. */
@@ -101,11 +103,33 @@ function lockFamilies(meters: Meters): Family[] {
   ];
 }
 
+function gauge(name: string, help: string, value: number): Family {
+  return { name, help, kind: 'gauge', samples: [{ labels: {}, value }] };
+}
+
+function counter(name: string, help: string, value: number): Family {
+  return { name, help, kind: 'counter', samples: [{ labels: {}, value }] };
+}
+
+/** The background check of the disk; nothing where there is none. */
+function scrubFamilies(scrub: ScrubStatus): Family[] {
+  const { isEnabled, bytes, passes, passesFailed, ageMs, faults } = scrub;
+  if (!isEnabled) return [];
+  return [
+    counter('holdfast_scrub_bytes_total', 'Read by the background check of the disk.', bytes),
+    counter('holdfast_scrub_passes_total', 'Passes of it that have ended.', passes),
+    counter('holdfast_scrub_passes_failed_total', 'Those that could not be made.', passesFailed),
+    gauge(
+      'holdfast_scrub_age_seconds',
+      'Time since the last whole pass; since the start before the first.',
+      ageMs / MS_PER_S,
+    ),
+    gauge('holdfast_scrub_faults', 'Places where the disk is damaged: alarm.', faults.length),
+  ];
+}
+
 function nodeFamilies(replica: MeasuredReplica, disk: DiskFigures): Family[] {
   const { meters, pendingAgeMs } = replica;
-  const gauge = (name: string, help: string, value: number): Family => {
-    return { name, help, kind: 'gauge', samples: [{ labels: {}, value }] };
-  };
   return [
     {
       name: 'holdfast_log_append_duration_seconds',
@@ -146,6 +170,7 @@ export function figuresOf(replica: MeasuredReplica, disk: DiskFigures): NodeFigu
       ...operationFamilies(meters),
       ...lockFamilies(meters),
       ...nodeFamilies(replica, disk),
+      ...scrubFamilies(disk.scrub),
     ],
   };
 }

@@ -19,7 +19,7 @@ import { PeerServer } from '../io/peers/peer-server.js';
 import { SnapshotLender } from '../io/snapshots/lender.js';
 import { TcpServer } from '../io/tcp-server.js';
 import { TurnScheduler } from '../io/turn.js';
-import { TICK_MS } from '../limits.js';
+import { READY_AGE_MS_MAX, SCRUB_BEHIND_ENTRIES, SCRUB_BEHIND_MS, TICK_MS } from '../limits.js';
 import type { Logger } from '../observe/logger.js';
 import { Metrics } from '../observe/metrics.js';
 import { DEFAULT_POLICY } from '../replica/compaction-state.js';
@@ -33,6 +33,7 @@ import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
 import { NodeHistory } from './history.js';
 import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
+import { NodeScrub } from './scrub.js';
 import { NodeSnapshots } from './snapshots.js';
 import { restoreStart } from './start-state.js';
 import { readVersion } from './version.js';
@@ -177,6 +178,7 @@ class Node {
   private readonly clients: TcpServer;
   private readonly history: NodeHistory;
   private readonly snapshots: NodeSnapshots;
+  private readonly scrub: NodeScrub;
   private readonly metrics = new Metrics(() => figuresOf(this.replica, this.disk()));
   private readonly door: HttpDoor | null;
   private ticker: NodeJS.Timeout | null = null;
@@ -259,11 +261,33 @@ class Node {
       onClose: (connection) => this.replica.connectionClosed(connection),
     };
     this.clients = new TcpServer({ ...options.client, principal: PRINCIPAL_BUILT_IN, handlers });
+    this.scrub = new NodeScrub({
+      dataFolder,
+      ...options.scrub,
+      seal: () => opened.log.seal(),
+      isBehind: () => this.isBehind(),
+      logger,
+    });
     this.door = this.openDoor(options, handlers);
   }
 
   private disk(): DiskFigures {
-    return { freeMib: this.opened.log.freeMiB(), historyBytes: this.history.bytes };
+    const { history, scrub } = this;
+    return {
+      freeMib: this.opened.log.freeMiB(),
+      historyBytes: history.bytes,
+      scrub: scrub.status,
+    };
+  }
+
+  /** True while this node has work that its disk and processor should not be taken from. */
+  private isBehind(): boolean {
+    const { replica, snapshots } = this;
+    const { isServing, leaderId, ageMs } = replica.health();
+    if (!isServing && (leaderId === 0 || ageMs > READY_AGE_MS_MAX)) return true;
+    if (snapshots.isBusy || replica.pendingAgeMs > SCRUB_BEHIND_MS) return true;
+    const { commitIndex, appliedIndex } = replica.status();
+    return commitIndex - appliedIndex > SCRUB_BEHIND_ENTRIES;
   }
 
   private openHistory(
@@ -289,6 +313,7 @@ class Node {
       replica: this.replica,
       handlers,
       meter: this.metrics,
+      scrub: this.scrub,
       assets: dashboardAssets(),
     });
   }
@@ -299,6 +324,7 @@ class Node {
     this.links.start();
     this.ticker = setInterval(() => this.replica.onTick(), TICK_MS);
     this.turn.soon();
+    this.scrub.start();
   }
 
   async close(): Promise<void> {
@@ -311,6 +337,7 @@ class Node {
     this.links.close();
     this.server.lender = null;
     this.history.close();
+    this.scrub.close();
     await this.snapshots.close();
   }
 

@@ -15,7 +15,14 @@ import {
 
 export type { SettingName } from '../core/locks/settings.js';
 
-import { HISTORY_BYTES_KEPT, LOG_TAIL_ENTRIES, MEMBERS_MAX, SNAPSHOT_ENTRIES } from '../limits.js';
+import {
+  HISTORY_BYTES_KEPT,
+  LOG_TAIL_ENTRIES,
+  MEMBERS_MAX,
+  SCRUB_BYTES_PER_SECOND,
+  SCRUB_PAUSE_MS,
+  SNAPSHOT_ENTRIES,
+} from '../limits.js';
 import { isLogLevel, LOG_LEVELS, type LogLevel } from '../observe/logger.js';
 import type { CompactionPolicy } from '../replica/compaction-state.js';
 
@@ -58,6 +65,8 @@ export interface ServeOptions {
   readonly compaction: Partial<Pick<CompactionPolicy, 'entries' | 'tailEntries'>>;
   /** Bytes of log and snapshots kept behind the newest snapshot, for the audit stream; 0: none. */
   readonly historyBytesMax: number;
+  /** The background check of the disk: bytes a second (0: none), and the pause between passes. */
+  readonly scrub: { readonly bytesPerSecond: number; readonly pauseMs: number };
   /** True when the end of standard input ends the node (a supervisor holds the other end). */
   readonly untilStdinEnds: boolean;
 }
@@ -79,6 +88,8 @@ export interface ServeWords {
   readonly snapshotEntries?: string | undefined;
   readonly logTailEntries?: string | undefined;
   readonly historyMib?: string | undefined;
+  readonly scrubMib?: string | undefined;
+  readonly scrubPauseS?: string | undefined;
   readonly untilStdinEnds?: boolean | undefined;
 }
 
@@ -88,6 +99,9 @@ const PORT_MAX = 65_535;
 const ENTRIES_GREATEST = 1_000_000_000;
 const MIB = 1 << 20;
 const HISTORY_MIB_GREATEST = 1_000_000;
+const SCRUB_MIB_GREATEST = 1_000;
+const SCRUB_PAUSE_S_GREATEST = 1_000_000;
+const MS_PER_S = 1_000;
 const HOST_NAME_PATTERN = /^[A-Za-z0-9._-]{1,253}$/;
 const ZONE_PATTERN = /^[A-Za-z0-9._-]{0,64}$/;
 
@@ -249,6 +263,18 @@ function parseHistory(text: string | undefined): number {
   return parseWhole('--history-mib', text, 0, HISTORY_MIB_GREATEST) * MIB;
 }
 
+function parseScrub({ scrubMib, scrubPauseS }: ServeWords): ServeOptions['scrub'] {
+  const bytesPerSecond =
+    scrubMib === undefined
+      ? SCRUB_BYTES_PER_SECOND
+      : parseWhole('--scrub-mib', scrubMib, 0, SCRUB_MIB_GREATEST) * MIB;
+  const pauseMs =
+    scrubPauseS === undefined
+      ? SCRUB_PAUSE_MS
+      : parseWhole('--scrub-pause-s', scrubPauseS, 1, SCRUB_PAUSE_S_GREATEST) * MS_PER_S;
+  return { bytesPerSecond, pauseMs };
+}
+
 /**
  * What may be a slip in options that can be served: one sentence each. Ports that differ are right
  * where something forwards them, and founding would write the wrong ones down for ever otherwise.
@@ -304,6 +330,7 @@ export function parseServeOptions(words: ServeWords): ServeOptions {
     logLevel,
     compaction: parseCompaction(words),
     historyBytesMax: parseHistory(words.historyMib),
+    scrub: parseScrub(words),
     untilStdinEnds: words.untilStdinEnds ?? false,
   };
 }

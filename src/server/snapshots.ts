@@ -40,6 +40,7 @@ export interface NodeSnapshotsOptions extends Omit<JobOptions, 'events' | 'onIns
 
 export class NodeSnapshots implements SnapshotPort {
   private isClosed = false;
+  private jobsUnderWay = 0;
   private readonly jobs: JobOptions;
 
   constructor(
@@ -51,6 +52,11 @@ export class NodeSnapshots implements SnapshotPort {
 
   get isLent(): boolean {
     return this.options.lender.isLent;
+  }
+
+  /** True while a snapshot is made, kept or fetched. */
+  get isBusy(): boolean {
+    return this.jobsUnderWay > 0;
   }
 
   make(index: number): void {
@@ -77,9 +83,14 @@ export class NodeSnapshots implements SnapshotPort {
 
   /** A job that fails when its node closes has failed for that reason. */
   private begin(job: Job): void {
-    this.drive(job).catch((error: unknown) => {
-      if (!this.isClosed) throw error;
-    });
+    this.jobsUnderWay += 1;
+    this.drive(job)
+      .catch((error: unknown) => {
+        if (!this.isClosed) throw error;
+      })
+      .finally(() => {
+        this.jobsUnderWay -= 1;
+      });
   }
 
   /** Carries out one step after the other; a job whose node closes is left where it is. */

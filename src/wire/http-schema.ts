@@ -228,6 +228,32 @@ const ELECTION = object(
   [],
 );
 
+const SCRUB = object({
+  node: COUNT,
+  enabled: FLAG,
+  running: FLAG,
+  paused: FLAG,
+  passes: COUNT,
+  passes_failed: COUNT,
+  failure: { type: ['string', 'null'] },
+  bytes: COUNT,
+  age_ms: COUNT,
+  segments: COUNT,
+  snapshots: COUNT,
+  faults: {
+    type: 'array',
+    items: object({
+      kind: { enum: ['log', 'snapshot', 'history'] },
+      file: TEXT,
+      index: COUNT,
+      found: TEXT,
+      means: TEXT,
+      remedy: TEXT,
+    }),
+  },
+  asked_pass: nullable(COUNT),
+});
+
 /** Every component, by its name. */
 export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
   Holder: HOLDER,
@@ -299,6 +325,7 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
   }),
   Transfer: object({ node_id: COUNT, asked: { const: true } }),
   Status: STATUS,
+  Scrub: SCRUB,
   Live: object({ live: { const: true }, node: COUNT }),
   Ready: object({
     ready: FLAG,

@@ -349,6 +349,25 @@ t.test('requests are pipelined on one connection', async (t) => {
   t.same(new Set(await Promise.all(all)), new Set([200]));
 });
 
+t.test('a node says what it knows of its disk, and checks it when it is asked', async (t) => {
+  const path = `${follower}/v1/cluster/scrub`;
+  const before = await client.get(path);
+  t.match(before.json, { enabled: true, faults: [], failure: null, asked_pass: null });
+  const asked = await client.post(path, {});
+  t.equal(asked.status, 200, asked.text);
+  const wanted = asked.json.asked_pass;
+  t.ok(wanted > before.json.passes, `pass ${wanted}`);
+  const after = await waitFor('the pass to end', async () => {
+    const { json } = await client.get(path);
+    return json.passes >= wanted ? json : null;
+  });
+  t.match(after, { passes_failed: 0, faults: [] });
+  t.ok(after.segments > 0, `${after.segments} segments`);
+  const headers = { 'content-type': 'text/plain' };
+  const refused = await fetch(path, { method: 'POST', body: '{}', headers });
+  t.equal(refused.status, 400, 'a page of another site cannot begin one');
+});
+
 t.test('transfer through a follower; the document says nothing that was not driven', async (t) => {
   const before = await cluster.leader();
   const target = cluster.nodeIds.find((nodeId) => nodeId !== before) ?? 0;

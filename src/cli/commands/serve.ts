@@ -4,7 +4,13 @@
  * Owns: the option names. Never: their checks (server/options.ts) or the node (server/main.ts,
  * loaded only here, since it brings the log and the logger with it). Used by: commands/table.ts.
  */
-import { HISTORY_BYTES_KEPT, LOG_TAIL_ENTRIES, SNAPSHOT_ENTRIES } from '../../limits.js';
+import {
+  HISTORY_BYTES_KEPT,
+  LOG_TAIL_ENTRIES,
+  SCRUB_BYTES_PER_SECOND,
+  SCRUB_PAUSE_MS,
+  SNAPSHOT_ENTRIES,
+} from '../../limits.js';
 import { LOG_LEVELS } from '../../observe/logger.js';
 import { parseServeOptions } from '../../server/options.js';
 import type { CommandInput, CommandSpec, OptionSpec } from '../command.js';
@@ -77,6 +83,20 @@ const OPTIONS: readonly OptionSpec[] = [
     defaultText: String(HISTORY_BYTES_KEPT >> 20),
   },
   {
+    name: 'scrub-mib',
+    kind: 'text',
+    value: 'N',
+    summary: 'MiB a second that the background check of the disk reads; 0: there is none',
+    defaultText: String(SCRUB_BYTES_PER_SECOND >> 20),
+  },
+  {
+    name: 'scrub-pause-s',
+    kind: 'text',
+    value: 'N',
+    summary: 'seconds from the end of one pass of that check to the next',
+    defaultText: String(SCRUB_PAUSE_MS / 1_000),
+  },
+  {
     name: 'until-stdin-ends',
     kind: 'flag',
     value: '',
@@ -108,6 +128,8 @@ async function run(input: CommandInput): Promise<number> {
     snapshotEntries: input.text('snapshot-entries'),
     logTailEntries: input.text('log-tail-entries'),
     historyMib: input.text('history-mib'),
+    scrubMib: input.text('scrub-mib'),
+    scrubPauseS: input.text('scrub-pause-s'),
     untilStdinEnds: input.flag('until-stdin-ends'),
   });
   const { serve } = await import('../../server/main.js');

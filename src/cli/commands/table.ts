@@ -13,10 +13,12 @@ import { getCommand, listCommand } from './get.js';
 import { guardCommands } from './guard.js';
 import { guardProxyCommands } from './guard-proxy.js';
 import { lockCommand } from './lock.js';
+import { repairCommand } from './repair.js';
 import { serveCommand } from './serve.js';
 import { sessionCommands } from './session.js';
 import { statusCommand } from './status.js';
 import { transferCommand } from './transfer.js';
+import { verifyCommand } from './verify.js';
 import { watchCommand } from './watch.js';
 
 export const COMMANDS: readonly CommandSpec[] = [
@@ -29,6 +31,8 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...auditCommands,
   electCommand,
   statusCommand,
+  verifyCommand,
+  repairCommand,
   transferCommand,
   ...sessionCommands,
   ...guardCommands,

@@ -30,6 +30,7 @@ import type { PackValue } from '../../wire/msgpack-writer.js';
 import { openApiOf, pathParameter } from '../../wire/openapi.js';
 import type { StatusReply } from '../../wire/query-reply.js';
 import type { ConnectionHandlers } from '../client-socket.js';
+import { type ScrubDesk, scrubJson } from '../scrub/scrub-status.js';
 import {
   answerBad,
   answerError,
@@ -89,6 +90,7 @@ export interface HttpDoorOptions {
   readonly replica: DoorReplica;
   readonly handlers: ConnectionHandlers;
   readonly meter: DoorMeter;
+  readonly scrub: ScrubDesk;
   /** Files by path: the dashboard. */
   readonly assets: ReadonlyMap<string, Asset>;
 }
@@ -144,7 +146,7 @@ export class HttpDoor {
     const { route, subject, allowed, isBroken } = matchRoute(method, path);
     if (route === null) answerNoRoute(call, this.here(), allowed);
     else if (isBroken) answerBad(call, this.here(), pathParameter(route.path), 'is no UTF-8');
-    else if (route.kind === 'own') this.answerOwn(call, route);
+    else if (route.kind === 'own' && route.method === 'GET') this.answerOwn(call, route);
     else if (this.isStreamed(call, route)) this.openSse(call, route, subject);
     else if (route.method === 'POST') this.onPost(call, route, subject);
     else this.exchange(call, route, subject, new Map());
@@ -173,6 +175,8 @@ export class HttpDoor {
       const values = readBody(parseJson(body), route.body);
       if (values instanceof BadParameter) {
         answerBad(call, this.here(), values.field, values.message);
+      } else if (route.kind === 'own') {
+        this.answerOwn(call, route);
       } else {
         this.exchange(call, route, subject, values);
       }
@@ -275,7 +279,7 @@ export class HttpDoor {
   }
 
   private answerOwn(call: HttpCall, route: Route): void {
-    const { replica, nodeId } = this.options;
+    const { replica, nodeId, scrub } = this.options;
     switch (route.id) {
       case 'livez':
         answerJson(call, this.here(), 200, { live: true, node: nodeId });
@@ -289,6 +293,14 @@ export class HttpDoor {
       case 'openapi': {
         const type = ['content-type', 'application/json'] as const;
         call.answer(200, [type, ...placeHeaders(this.here())], this.openApi);
+        return;
+      }
+      case 'scrub':
+        answerJson(call, this.here(), 200, scrubJson(nodeId, scrub.status, null));
+        return;
+      case 'scrub-now': {
+        const asked = scrub.begin();
+        answerJson(call, this.here(), 200, scrubJson(nodeId, scrub.status, asked));
         return;
       }
       default:

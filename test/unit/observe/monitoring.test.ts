@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import t from 'tap';
+import { FaultKind } from '../../../src/io/scrub/fault.js';
 import { DEGRADATION, degradationTable } from '../../../src/observe/degradation.js';
 import { Metrics } from '../../../src/observe/metrics.js';
 import { Meters } from '../../../src/replica/meters.js';
@@ -41,7 +42,20 @@ async function metricsText(): Promise<string> {
     counters: { match_index_2: 3, last_index: 3 },
   } as const;
   const replica = { meters, pendingAgeMs: 7, status: () => status };
-  const metrics = new Metrics(() => figuresOf(replica, { freeMib: 5, historyBytes: 6 }));
+  const scrub = {
+    isEnabled: true,
+    isRunning: false,
+    isPaused: false,
+    passes: 3,
+    passesFailed: 1,
+    failure: '',
+    bytes: 7,
+    ageMs: 8_000,
+    segments: 9,
+    snapshots: 1,
+    faults: [{ kind: FaultKind.Log, file: 'x', index: 2, found: 'y' }],
+  };
+  const metrics = new Metrics(() => figuresOf(replica, { freeMib: 5, historyBytes: 6, scrub }));
   t.teardown(() => metrics.close());
   metrics.onAnswered('get', 200, 0.01);
   return (await metrics.read({ calls: 0, streams: 0, sockets: 0 })).text;
@@ -93,6 +107,9 @@ t.test('operations and histograms are counted, by operation and code', async (t)
   t.match(text, /^holdfast_log_append_duration_seconds_sum 0.003$/m);
   t.match(text, /^holdfast_lease_hold_seconds_sum 1.5$/m);
   t.match(text, /^holdfast_pending_age_seconds 0.007$/m);
+  t.match(text, /^holdfast_scrub_faults 1$/m);
+  t.match(text, /^holdfast_scrub_age_seconds 8$/m);
+  t.match(text, /^holdfast_scrub_passes_failed_total 1$/m);
 });
 
 t.test(

@@ -139,3 +139,21 @@ t.test('a port that differs from the one in the list is doubted, not refused', a
     '--peer is 0.0.0.0:17601, and --peers says 127.0.0.1:7602 for node 2: right only if forwarded',
   ]);
 });
+
+t.test('the check of the disk has a rate and a pause, and can be left out', async (t) => {
+  t.same(parseServeOptions(COMPLETE).scrub, { bytesPerSecond: 4 << 20, pauseMs: 3_600_000 });
+  const given = { ...COMPLETE, scrubMib: '0', scrubPauseS: '5' };
+  t.same(parseServeOptions(given).scrub, { bytesPerSecond: 0, pauseMs: 5_000 });
+  t.match(
+    refusal(() => parseServeOptions({ ...COMPLETE, scrubMib: '-1' })),
+    {
+      option: '--scrub-mib',
+    },
+  );
+  t.match(
+    refusal(() => parseServeOptions({ ...COMPLETE, scrubPauseS: '0' })),
+    {
+      option: '--scrub-pause-s',
+    },
+  );
+});
