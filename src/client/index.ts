@@ -4,6 +4,7 @@
  * Owns: which names are public. Never: code. The only barrel of the project.
  * Used by: programs, the CLI, guards and the dashboard.
  */
+export type { AuditCheckpoint, AuditEvent, AuditOptions, AuditPage } from './audit.js';
 export { Client, type CloseOptions, type InOrderOptions, type Work } from './client.js';
 export { type ConnectOptions, connect } from './connect.js';
 export type { Counters } from './counters.js';
