@@ -33,5 +33,6 @@ export type { RenewOptions } from './ownership.js';
 export type { GetOptions, ListOptions, RequestName, TokenCheck } from './reads.js';
 export type { Member } from './reply.js';
 export { Session, type SessionOptions, type SessionState } from './session.js';
+export type { TracerProvider } from './tracing.js';
 export type { SilentNode } from './unreachable.js';
 export type { LockEvent, ProgressMark, SnapshotPart, WatchItem, WatchOptions } from './watch.js';

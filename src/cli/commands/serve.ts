@@ -77,6 +77,14 @@ const OPTIONS: readonly OptionSpec[] = [
     defaultText: String(HISTORY_BYTES_KEPT >> 20),
   },
   {
+    name: 'otlp-endpoint',
+    kind: 'text',
+    value: 'URL',
+    summary:
+      'collector that takes spans by OTLP over HTTP, without /v1/traces; ' +
+      'absent: OTEL_EXPORTER_OTLP_ENDPOINT, or no spans',
+  },
+  {
     name: 'until-stdin-ends',
     kind: 'flag',
     value: '',
@@ -108,6 +116,8 @@ async function run(input: CommandInput): Promise<number> {
     snapshotEntries: input.text('snapshot-entries'),
     logTailEntries: input.text('log-tail-entries'),
     historyMib: input.text('history-mib'),
+    otlpEndpoint: input.text('otlp-endpoint'),
+    environment: process.env,
     untilStdinEnds: input.flag('until-stdin-ends'),
   });
   const { serve } = await import('../../server/main.js');
