@@ -13,6 +13,7 @@ import { CLOSE_DEADLINE_DEFAULT_MS } from './bounds.js';
 import type { Counters } from './counters.js';
 import { Leadership, type LeaderView, observe } from './election.js';
 import { badRequest, clientClosed, ErrorCode, HoldfastError, suppress } from './errors.js';
+import { type ExplainQuestion, type Explanation, explain } from './explain.js';
 import { Lease } from './lease.js';
 import { inByteOrder, LeaseSet } from './lease-set.js';
 import type { LockSummary, LockView, LookupView } from './lock-view.js';
@@ -186,6 +187,17 @@ export class Client implements AsyncDisposable {
   /** Whether `token` is that of the lock's present holder. Linearizable. */
   check(name: string, token: number, options: CallOptions = {}): Promise<TokenCheck> {
     return attended(this.#reads.check(name, token, options));
+  }
+
+  /**
+   * Why a lock is held or free, and what became of a request or a lease of one's own, in a word and
+   * in sentences. Without `name` the lock is found by the request or the lease.
+   *
+   * @example
+   * console.log((await client.explain({ request: 'nightly-7' })).says.join('\n'));
+   */
+  explain(question: ExplainQuestion): Promise<Explanation> {
+    return attended(explain(question, (operation) => this.#reads.ask(operation, question)));
   }
 
   /**

@@ -17,6 +17,7 @@ export {
   type LeaseEnd,
   type ReleasedGrant,
 } from './errors.js';
+export type { ExplainQuestion, Explanation } from './explain.js';
 export type { HoldState as LeaseState } from './hold.js';
 export { Lease, type Released } from './lease.js';
 export { LeaseSet } from './lease-set.js';
