@@ -15,6 +15,8 @@ import type { Acknowledgement, Sequences } from './sequences.js';
 
 /** What a call was sent on. */
 export interface Carrier {
+  /** `host:port` of the node. */
+  readonly address: string;
   /** The call was settled otherwise: its answer is no longer awaited. */
   forget(call: Call): void;
 }
@@ -54,6 +56,8 @@ export interface CallSpec {
   readonly isEssential?: boolean;
   /** The request id was chosen by this process, so a replay is an answer to our own attempt. */
   readonly isOwnRequest?: boolean;
+  /** Asked by the client by itself, such as a renewal: its span begins a trace of its own. */
+  readonly isOwnWork?: boolean;
   /** Called for each reply that says that the operation stands in the queue. */
   readonly onQueued?: (reply: Reply) => void;
   /** Only for this connection: a call that is lost with it is not sent on another. */

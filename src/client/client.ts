@@ -8,10 +8,12 @@
 import { REQUEST_DEADLINE_DEFAULT_MS } from '../limits.js';
 import { acquire } from './acquire.js';
 import { attended } from './attended.js';
+import { type AuditOptions, type AuditPage, AuditStreams, checkAudit } from './audit.js';
 import { CLOSE_DEADLINE_DEFAULT_MS } from './bounds.js';
 import type { Counters } from './counters.js';
 import { Leadership, type LeaderView, observe } from './election.js';
 import { badRequest, clientClosed, ErrorCode, HoldfastError, suppress } from './errors.js';
+import { type ExplainQuestion, type Explanation, explain } from './explain.js';
 import { Lease } from './lease.js';
 import { inByteOrder, LeaseSet } from './lease-set.js';
 import type { LockSummary, LockView, LookupView } from './lock-view.js';
@@ -77,6 +79,7 @@ export class Client implements AsyncDisposable {
   readonly #sessions: Sessions;
   readonly #reads: Reads;
   readonly #watches: WatchStreams;
+  readonly #audits: AuditStreams;
   readonly #reentrancy = new Reentrancy();
   readonly #alone = new Set<Ownership>();
   #close: Promise<void> | undefined;
@@ -87,7 +90,9 @@ export class Client implements AsyncDisposable {
     this.#sessions = new Sessions(parts);
     this.#reads = new Reads(parts.leader);
     const { leader, ambient } = parts;
-    this.#watches = new WatchStreams(ambient, { dial: leader.dial, endpoints: () => leader.nodes });
+    const nodes = { dial: leader.dial, endpoints: () => leader.nodes };
+    this.#watches = new WatchStreams(ambient, nodes);
+    this.#audits = new AuditStreams(ambient, nodes);
   }
 
   /** Counts of what happened in this client and was nobody's error. Read only. */
@@ -185,6 +190,17 @@ export class Client implements AsyncDisposable {
   }
 
   /**
+   * Why a lock is held or free, and what became of a request or a lease of one's own, in a word and
+   * in sentences. Without `name` the lock is found by the request or the lease.
+   *
+   * @example
+   * console.log((await client.explain({ request: 'nightly-7' })).says.join('\n'));
+   */
+  explain(question: ExplainQuestion): Promise<Explanation> {
+    return attended(explain(question, (operation) => this.#reads.ask(operation, question)));
+  }
+
+  /**
    * Follows one lock: every event once, in order, over lost connections and changes of leader.
    * Throws COMPACTED when what comes next is no longer kept, unless `recovers`; BAD_REQUEST.
    *
@@ -205,6 +221,23 @@ export class Client implements AsyncDisposable {
    */
   watchPrefix(prefix: string, options: WatchOptions = {}): AsyncIterable<WatchItem> {
     return this.#watches.watch([null, prefix], checkWatch(options));
+  }
+
+  /**
+   * The audit stream: every committed event with what caused it, old ones too, in pages. Each page
+   * has a checkpoint from which any process goes on, so that an event is told at least once however
+   * the consumer ends. Goes on over lost connections and changes of leader. Throws COMPACTED when
+   * no node keeps what comes next (`details.oldestRevision`); NO_QUORUM at `deadlineMs`;
+   * BAD_REQUEST.
+   *
+   * @example
+   * for await (const page of client.audit({ checkpoint })) {
+   *   await deliver(page.events);
+   *   await store(page.checkpoint);
+   * }
+   */
+  audit(options: AuditOptions = {}): AsyncIterable<AuditPage> {
+    return this.#audits.audit(checkAudit(options));
   }
 
   /**
@@ -387,6 +420,7 @@ export class Client implements AsyncDisposable {
     const { leader, debts, ambient } = this.#parts;
     debts.close();
     this.#watches.close();
+    this.#audits.close();
     leader.failAll();
     const error = clientClosed('applied');
     const releases = [...this.#alone].map((ownership) => ownership.release(deadlineMs, error));

@@ -13,6 +13,7 @@ import { badRequest } from './errors.js';
 import { Leader } from './leader.js';
 import { checkDeadline, checkOptions } from './options.js';
 import { dialTcp } from './tcp.js';
+import type { TracerProvider, Tracing } from './tracing.js';
 import { type Dial, type Endpoint, parseEndpoint } from './transport.js';
 
 /** Where the cluster is. */
@@ -28,6 +29,12 @@ export interface ConnectOptions {
    * answered, which is enough for stale reads where there is no majority.
    */
   readonly needs?: 'leader' | 'node';
+  /**
+   * OpenTelemetry's provider that makes a span for each request. Absent: the global one when the
+   * standard variables ask for traces (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER), else
+   * there are no spans.
+   */
+  readonly tracerProvider?: TracerProvider;
 }
 
 /** What a client stands on. */
@@ -41,6 +48,7 @@ const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
   'clientName',
   'deadlineMs',
   'needs',
+  'tracerProvider',
 ];
 
 function endpointsOf(texts: readonly string[]): Endpoint[] {
@@ -63,6 +71,27 @@ function needsOf(value: ConnectOptions['needs']): 'leader' | 'node' {
   throw badRequest('needs', `needs is ${String(value)}, wanted 'leader' or 'node'`);
 }
 
+/** True when the variables by which OpenTelemetry is set up ask for traces. */
+export function asksForTraces(environment: Readonly<Record<string, string | undefined>>): boolean {
+  if (environment['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return false;
+  const exporter = environment['OTEL_TRACES_EXPORTER'] ?? '';
+  if (exporter !== '') return exporter !== 'none';
+  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces, OTEL_EXPORTER_OTLP_ENDPOINT: all } =
+    environment;
+  return Boolean(traces) || Boolean(all);
+}
+
+/** Undefined when nobody asked for spans; then OpenTelemetry is not even loaded. */
+async function tracingOf(provider: TracerProvider | undefined): Promise<Tracing | undefined> {
+  if (provider === undefined && !asksForTraces(process.env)) return undefined;
+  if (provider !== undefined && typeof provider?.getTracer !== 'function') {
+    const message = 'tracerProvider is none of OpenTelemetry: it has no getTracer';
+    throw badRequest('tracer_provider', message);
+  }
+  const { Tracing: Opened } = await import('./tracing.js');
+  return new Opened(provider);
+}
+
 /**
  * Connects to a cluster and resolves when its leader was found, or any node (`needs`).
  * Rejects BAD_REQUEST `endpoints`, NO_QUORUM when no node led within the deadline, UNAUTHENTICATED
@@ -81,9 +110,10 @@ export async function connectWith(options: ConnectOptions, ground: Ground): Prom
   const endpoints = endpointsOf(options?.endpoints);
   const needs = needsOf(options.needs);
   const deadlineMs = checkDeadline(options.deadlineMs);
+  const tracing = await tracingOf(options.tracerProvider);
   const ambient = new Ambient(ground.clock);
   const clientName = options.clientName ?? 'holdfast-client';
-  const leader = new Leader(ambient, { dial: ground.dial, endpoints, clientName });
+  const leader = new Leader(ambient, { dial: ground.dial, endpoints, clientName, tracing });
   const client = new Client({ ambient, leader, debts: new Debts(ambient, leader) });
   try {
     await leader.reach(deadlineMs, needs === 'node');

@@ -63,6 +63,7 @@ export class Debts {
       deadlineMs: REQUEST_DEADLINE_DEFAULT_MS,
       isLogged: true,
       isEssential: true,
+      isOwnWork: true,
       ...(binding === undefined ? {} : { binding }),
     });
     call.result.then(

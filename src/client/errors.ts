@@ -58,6 +58,8 @@ export interface ErrorDetails {
   readonly revision?: number;
   /** BAD_REQUEST, LIMIT: the field or bound that the refusal names. */
   readonly field?: string;
+  /** COMPACTED: the oldest revision that the asked node still has. */
+  readonly oldestRevision?: number;
   /** CANCELLED: the lock had been granted before the cancel arrived, and was given back. */
   readonly granted?: ReleasedGrant;
   /** NOT_LEADER: address of the leader, `host:port`. */

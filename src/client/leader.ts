@@ -30,6 +30,7 @@ import { asHoldfastError, clientClosed, ErrorCode, HoldfastError } from './error
 import { LeaderSearch } from './leader-search.js';
 import { errorOf, type Greeting } from './reply.js';
 import { fullJitterMs, RetryBudget } from './retry-budget.js';
+import type { Tracing } from './tracing.js';
 import { type Dial, type Endpoint, formatEndpoint, parseEndpoint } from './transport.js';
 import { WaitingCalls } from './waiting-calls.js';
 
@@ -50,6 +51,8 @@ export interface LeaderPlan {
   readonly dial: Dial;
   readonly endpoints: readonly Endpoint[];
   readonly clientName: string;
+  /** Undefined when nobody asked for spans. */
+  readonly tracing: Tracing | undefined;
 }
 
 export class Leader implements ConnectionListener {
@@ -129,7 +132,9 @@ export class Leader implements ConnectionListener {
 
   /** Sends a call to the leader. Its result settles by its deadline, whatever happens. */
   call(spec: CallSpec): Call {
-    const call = new Call(this.#ambient, spec);
+    const span = this.#plan.tracing?.begin(spec);
+    const call = new Call(this.#ambient, span?.spec ?? spec);
+    span?.follow(call);
     if (this.#isClosed) {
       call.fail(clientClosed('none'));
       return call;

@@ -113,12 +113,18 @@ export class Ownership {
   }
 
   /** Renews this lease by its own command. Rejects STALE_LEASE when it has ended. */
-  async renew(ttlMs: number, metadata: Uint8Array | null, deadlineMs: number): Promise<void> {
+  async renew(
+    ttlMs: number,
+    metadata: Uint8Array | null,
+    deadlineMs: number,
+    isOwnWork = false,
+  ): Promise<void> {
     const call = this.#parts.leader.call({
       operation: renewOperation(this.leaseId, ttlMs < 0 ? null : ttlMs, metadata),
       deadlineMs,
       isLogged: true,
       isEssential: true,
+      isOwnWork,
     });
     let reply: Reply;
     try {
@@ -234,7 +240,8 @@ class OwnRenewals {
 
   renew(): Promise<void> {
     const { ttlMs, hold } = this.#ownership;
-    return this.#ownership.renew(-1, null, renewalDeadlineMs(ttlMs, hold.remainingMs()));
+    const deadlineMs = renewalDeadlineMs(ttlMs, hold.remainingMs());
+    return this.#ownership.renew(-1, null, deadlineMs, true);
   }
 
   onUnanswered(timeoutMs: number): void {

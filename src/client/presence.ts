@@ -116,16 +116,18 @@ export class Presence implements Binding, Keeper, Renewable {
 
   /** One renewal of the loop. */
   renew(): Promise<void> {
-    return this.renewWith(null, renewalDeadlineMs(this.shortestTtlMs, this.hold.remainingMs()));
+    const deadlineMs = renewalDeadlineMs(this.shortestTtlMs, this.hold.remainingMs());
+    return this.renewWith(null, deadlineMs, true);
   }
 
   /** Renews, with a new TTL when one is given, and extends every lease. */
-  async renewWith(ttlMs: number | null, deadlineMs: number): Promise<void> {
+  async renewWith(ttlMs: number | null, deadlineMs: number, isOwnWork = false): Promise<void> {
     const call = this.#parts.leader.call({
       operation: [CommandKind.SessionRenew, null, this.#idBytes, null, null, ttlMs],
       deadlineMs,
       isLogged: true,
       isEssential: true,
+      isOwnWork,
       binding: this,
     });
     let reply: Reply;

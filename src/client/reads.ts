@@ -58,7 +58,7 @@ export interface TokenCheck {
 }
 
 const PAGE_MAX = 1_000;
-const SESSION_DIGITS = /^[0-9a-f]{32}$/;
+const ID_DIGITS = /^[0-9a-f]{32}$/;
 
 export class Reads {
   readonly #leader: Leader;
@@ -134,6 +134,11 @@ export class Reads {
     await this.#send([CommandKind.Transfer, nodeId], options, false);
   }
 
+  /** Asks what has no effect; rejects with a refusal. */
+  ask(operation: PackValue[], options: CallOptions): Promise<Reply> {
+    return this.#read(operation, options);
+  }
+
   #read(operation: PackValue[], options: CallOptions): Promise<Reply> {
     return this.#send(operation, options, true);
   }
@@ -144,7 +149,8 @@ export class Reads {
   }
 }
 
-function isCount(value: number): boolean {
+/** A whole number from 0 up. */
+export function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }
 
@@ -154,11 +160,15 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function lookupNames(request: RequestName): PackValue[] {
   if (typeof request === 'string') return [null, checkRequestId(request)];
-  if (!SESSION_DIGITS.test(request.session)) {
-    throw badRequest('session', 'session is not 32 hexadecimal digits');
-  }
+  const session = bytesOfId('session', request.session);
   if (!isCount(request.sequence) || request.sequence === 0) {
     throw badRequest('request', `sequence is ${request.sequence}, wanted 1 or more`);
   }
-  return [new Uint8Array(Buffer.from(request.session, 'hex')), request.sequence];
+  return [session, request.sequence];
+}
+
+/** An id of 32 hexadecimal digits as bytes. Throws BAD_REQUEST `field`. */
+export function bytesOfId(field: string, text: string): Uint8Array {
+  if (!ID_DIGITS.test(text)) throw badRequest(field, `${field} is not 32 hexadecimal digits`);
+  return new Uint8Array(Buffer.from(text, 'hex'));
 }

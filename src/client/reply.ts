@@ -172,6 +172,8 @@ function detailsOf(code: number, fields: readonly unknown[], clusterTimeMs: numb
     case ErrorCode.BadRequest:
     case ErrorCode.Limit:
       return fields.length === 0 ? {} : { field: textAt(fields, 0) };
+    case ErrorCode.Compacted:
+      return fields.length === 0 ? {} : { oldestRevision: numberAt(fields, 0) };
     case ErrorCode.NotLeader:
       return fields.length < 2 ? {} : { leader: textAt(fields, 1) };
     default:

@@ -24,6 +24,8 @@ export interface ConnectionHandlers {
    * protocol violation: what the handler left in `connection.out` is flushed, then it is closed.
    */
   onFrame(connection: Connection, bytes: Uint8Array, start: number, end: number): boolean;
+  /** Whole frames in `connection.out` are about to leave. Absent: nobody looks at them. */
+  onFlush?(connection: Connection): void;
   /** Exactly once for each onOpen; `connection.closed` is true. */
   onClose(connection: Connection): void;
 }
@@ -77,6 +79,7 @@ export class ClientSocket implements Transport {
       this.connection.out.clear();
       return;
     }
+    this.handlers.onFlush?.(this.connection);
     writeOut(this.socket, this.connection.out);
     const unsent = this.socket.writableLength;
     if (unsent > 2 * CONNECTION_OUT_BYTES_MAX) this.socket.destroy();

@@ -32,7 +32,7 @@ export interface DegradationRow {
   readonly circuit: string;
   readonly mode: Mode;
   readonly does: string;
-  /** A metric of /metrics, '' where the failure is not a node's. */
+  /** A metric of /metrics, or of `audit send --metrics`. */
   readonly metric: string;
   readonly code: string;
   readonly test: string;
@@ -125,9 +125,20 @@ export const DEGRADATION: readonly DegradationRow[] = [
     circuit: 'pauses double up to 10 s',
     mode: 'serves on',
     does: '`audit send` waits, or puts the event into the dead letters; nodes do not notice',
-    metric: '',
+    metric: 'holdfast_audit_sink_away',
     code: 'src/cli/audit/delivery.ts',
     test: 'test/unit/cli/audit.test.ts',
+  },
+  {
+    dependency: 'span collector',
+    timeOut: '10 s a request',
+    retry: 'within that time, where it says that it cannot now',
+    circuit: 'open from a request that failed to one that is taken; tried each second',
+    mode: 'serves on',
+    does: 'spans are lost and counted; requests do not notice',
+    metric: 'holdfast_spans_total',
+    code: 'src/server/span-export.ts',
+    test: 'test/unit/server/span-export.test.ts',
   },
   {
     dependency: 'leader, of a node that forwards',

@@ -6,6 +6,7 @@
  * comes. Made by: server/node.ts. Used by: io/http, through a type of its own.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { getHeapStatistics } from 'node:v8';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { type Family, FamilyMetric } from './families.js';
 
@@ -111,6 +112,11 @@ export class Metrics {
       const metric = kind === 'counter' ? new Counter(settings) : new Gauge(settings);
       this.counters.set(counter, metric);
     }
+    new Gauge({
+      name: 'process_start_time_seconds',
+      help: 'Start of the process, in seconds of the wall clock since 1970.',
+      registers,
+    }).set(performance.timeOrigin / MS_PER_S);
     this.matchIndex = new Gauge({
       name: `${PREFIX}match_index`,
       help: 'Last index that the leader knows a peer to have on disk.',
@@ -194,6 +200,8 @@ export class Metrics {
     const memory = process.memoryUsage();
     this.set('resident_memory_bytes', 'Resident memory of the process.', memory.rss);
     this.set('heap_used_bytes', 'JavaScript heap in use.', memory.heapUsed);
+    const { heap_size_limit: limit } = getHeapStatistics();
+    this.set('heap_limit_bytes', 'Heap at which the process ends.', limit);
     this.set('array_buffers_bytes', 'Memory of array buffers.', memory.arrayBuffers);
     const { user, system } = process.cpuUsage();
     this.cpu.reset();

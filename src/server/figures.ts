@@ -12,16 +12,24 @@ import type { Meters } from '../replica/meters.js';
 import { COMMAND_ROWS } from '../wire/commands.js';
 import { codeName, leaseEndName } from '../wire/event-json.js';
 import type { StatusReply } from '../wire/query-reply.js';
+import type { SpanCounts } from './span-export.js';
 
 const MS_PER_S = 1_000;
 const US_PER_S = 1e6;
 const MIB = 1 << 20;
 
 /** What is asked beside the replica. */
-export interface DiskFigures {
+export interface Surroundings {
   readonly freeMib: number;
   readonly historyBytes: number;
   readonly scrub: ScrubStatus;
+  /** The history could not be read, and begins with the newest snapshot. */
+  readonly isHistoryGivenUp: boolean;
+  /** Null when this node sends spans nowhere. */
+  readonly spans: SpanCounts | null;
+  /** ms since each peer was heard last, by node id. */
+  readonly silencesMs: ReadonlyMap<number, number>;
+  readonly version: string;
 }
 
 /** What is asked of the replica. */
@@ -30,6 +38,8 @@ export interface MeasuredReplica {
   readonly pendingAgeMs: number;
   status(): StatusReply;
 }
+
+const NO_SPANS: SpanCounts = { sent: 0, failed: 0, dropped: 0, isFailing: false };
 
 const OPERATIONS = new Map<number, string>(COMMAND_ROWS.map(({ number, name }) => [number, name]));
 
@@ -103,8 +113,12 @@ function lockFamilies(meters: Meters): Family[] {
   ];
 }
 
+function gaugeOf(name: string, help: string, samples: readonly Sample[]): Family {
+  return { name, help, kind: 'gauge', samples };
+}
+
 function gauge(name: string, help: string, value: number): Family {
-  return { name, help, kind: 'gauge', samples: [{ labels: {}, value }] };
+  return gaugeOf(name, help, [{ labels: {}, value }]);
 }
 
 function counter(name: string, help: string, value: number): Family {
@@ -128,7 +142,7 @@ function scrubFamilies(scrub: ScrubStatus): Family[] {
   ];
 }
 
-function nodeFamilies(replica: MeasuredReplica, disk: DiskFigures): Family[] {
+function nodeFamilies(replica: MeasuredReplica, around: Surroundings): Family[] {
   const { meters, pendingAgeMs } = replica;
   return [
     {
@@ -148,13 +162,49 @@ function nodeFamilies(replica: MeasuredReplica, disk: DiskFigures): Family[] {
       'Age of the oldest operation that is not decided.',
       pendingAgeMs / MS_PER_S,
     ),
-    gauge('holdfast_disk_free_bytes', 'Free space on the disk of the log.', disk.freeMib * MIB),
-    gauge('holdfast_history_bytes', 'Kept for the audit stream alone.', disk.historyBytes),
+    gauge('holdfast_disk_free_bytes', 'Free space on the disk of the log.', around.freeMib * MIB),
+    gauge('holdfast_history_bytes', 'Kept for the audit stream alone.', around.historyBytes),
+    gaugeOf('holdfast_build_info', 'Always 1; the labels say what runs.', [
+      { labels: { version: around.version, node_version: process.version }, value: 1 },
+    ]),
+  ];
+}
+
+/** What this node hears of others, and sends to them. */
+function outsideFamilies(status: StatusReply, around: Surroundings): Family[] {
+  const { spans, silencesMs } = around;
+  const { sent, failed, dropped, isFailing } = spans ?? NO_SPANS;
+  const circuits: readonly (readonly [string, boolean])[] = [
+    ['majority', status.leaderId === 0],
+    ['event history', around.isHistoryGivenUp],
+    ['span collector', isFailing],
+  ];
+  return [
+    gaugeOf(
+      'holdfast_peer_last_contact_seconds',
+      'Time since a peer was heard; followers hear only their leader.',
+      [...silencesMs].map(([nodeId, ms]) => {
+        return { labels: { peer: String(nodeId) }, value: ms / MS_PER_S };
+      }),
+    ),
+    gaugeOf(
+      'holdfast_circuit_open',
+      '1 while a dependency is taken to be gone, by row of the degradation table.',
+      circuits.map(([dependency, isOpen]) => ({ labels: { dependency }, value: isOpen ? 1 : 0 })),
+    ),
+    {
+      name: 'holdfast_spans_total',
+      help: 'Spans sent to the collector, not taken by it, and dropped before.',
+      kind: 'counter',
+      samples: Object.entries({ sent, failed, dropped }).map(([state, value]) => {
+        return { labels: { state }, value };
+      }),
+    },
   ];
 }
 
 /** What /metrics shows of a node. */
-export function figuresOf(replica: MeasuredReplica, disk: DiskFigures): NodeFigures {
+export function figuresOf(replica: MeasuredReplica, around: Surroundings): NodeFigures {
   const { meters } = replica;
   const status = replica.status();
   return {
@@ -169,8 +219,9 @@ export function figuresOf(replica: MeasuredReplica, disk: DiskFigures): NodeFigu
     families: [
       ...operationFamilies(meters),
       ...lockFamilies(meters),
-      ...nodeFamilies(replica, disk),
-      ...scrubFamilies(disk.scrub),
+      ...nodeFamilies(replica, around),
+      ...scrubFamilies(around.scrub),
+      ...outsideFamilies(status, around),
     ],
   };
 }

@@ -33,6 +33,8 @@ export class NodeHistory implements HistoryPort {
   oldestRevision: number;
   /** Bytes kept behind the newest snapshot. */
   bytes: number;
+  /** It could not be read, and nothing was kept since. */
+  isGivenUp = false;
   private worker: Worker | null = null;
   private idle: NodeJS.Timeout | null = null;
   private readonly asked = new Set<number>();
@@ -88,6 +90,7 @@ export class NodeHistory implements HistoryPort {
   private take(shape: HistoryShape): void {
     this.oldestRevision = oldestOf(shape);
     this.bytes = shape.bytes;
+    this.isGivenUp = false;
   }
 
   private async ask(request: HistoryRequest): Promise<void> {
@@ -149,6 +152,7 @@ export class NodeHistory implements HistoryPort {
       { reason },
       'the history cannot be read: it is given up, the state is not touched',
     );
+    this.isGivenUp = true;
     const newest = readHistory(dataFolder).bases.at(-1);
     this.oldestRevision = (newest?.revision ?? 0) + 1;
     this.endWorker();

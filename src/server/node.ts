@@ -9,10 +9,11 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_VERSION, PRINCIPAL_BUILT_IN } from '../core/locks/command.js';
 import type { SettingName } from '../core/locks/settings.js';
+import type { Message } from '../core/raft/message.js';
 import type { ConnectionHandlers } from '../io/client-socket.js';
 import { MonotonicClock } from '../io/clock.js';
 import { SystemEntropy } from '../io/entropy.js';
-import { HttpDoor } from '../io/http/http-door.js';
+import { type DoorReplica, HttpDoor } from '../io/http/http-door.js';
 import { type OpenedLogPort, openLog } from '../io/log/log.js';
 import { PeerLinks } from '../io/peers/peer-links.js';
 import { PeerServer } from '../io/peers/peer-server.js';
@@ -28,14 +29,18 @@ import { Replica } from '../replica/replica.js';
 import { encodeFounding, type FoundingRecord } from '../wire/founding.js';
 import { WorkerPool } from '../workers/pool.js';
 import { dashboardAssets } from './dashboard.js';
-import { type DiskFigures, figuresOf } from './figures.js';
-import { Founding, FoundingRefused, type FoundingStore } from './founding.js';
+import { figuresOf, type Surroundings } from './figures.js';
+import { Founding, FoundingRefused, type FoundingStore, hexOf } from './founding.js';
 import { PeerFounding, readRecord } from './founding-peers.js';
 import { NodeHistory } from './history.js';
 import { formatEndpoint, type MemberAddress, type ServeOptions } from './options.js';
+import { PeerContacts } from './peer-contacts.js';
 import { NodeScrub } from './scrub.js';
 import { NodeSnapshots } from './snapshots.js';
+import type { SpanExport } from './span-export.js';
 import { restoreStart } from './start-state.js';
+import { TracedReplica, tracedLog } from './traced-replica.js';
+import { TracedRequests } from './traced-requests.js';
 import { readVersion } from './version.js';
 
 /** A leader that is told to end gets this long to hand over before its clients are let go. */
@@ -87,7 +92,9 @@ export async function startNode(
     const { firstIndex } = opened.state;
     const from = { dataFolder, snapshot: opened.snapshot, firstIndex, hashSeeds: drawSeeds() };
     const start = restoreStart(from, logger);
-    const node = new Node(options, opened, record, server, start, logger);
+    const spans = await openSpans(options, record, logger);
+    if (spans !== null) parts.add(() => spans.close());
+    const node = new Node(options, { opened, record, server, start, spans, logger });
     parts.add(() => node.close());
     await node.open();
     return { clusterId: record.clusterId, close: () => parts.close() };
@@ -106,6 +113,17 @@ function openNodeLog(options: ServeOptions, logger: Logger): Promise<OpenedLogPo
     onFatal: (reason) => logger.fatal({ reason }, 'the log has failed; this node ends'),
     onNote: (text) => logger.info({}, text),
   });
+}
+
+/** Where spans go; null when nobody takes them: then the SDK is not even loaded. */
+async function openSpans(
+  { spansUrl: url, nodeId }: ServeOptions,
+  { clusterId }: FoundingRecord,
+  logger: Logger,
+): Promise<SpanExport | null> {
+  if (url === null) return null;
+  const { SpanExport: Export } = await import('./span-export.js');
+  return new Export({ url, nodeId, clusterId: hexOf(clusterId), version: readVersion(), logger });
 }
 
 /** Two u32 that place records in this life's indexes. */
@@ -170,30 +188,57 @@ function joinAddresses(record: FoundingRecord, options: ServeOptions): MemberAdd
   });
 }
 
+/** What a node is made of beside its options. */
+interface NodeParts {
+  readonly opened: OpenedLogPort;
+  readonly record: FoundingRecord;
+  readonly server: PeerServer;
+  readonly start: FetchedSnapshot | null;
+  readonly spans: SpanExport | null;
+  readonly logger: Logger;
+}
+
+/** What connections are handed to; `traced` looks on where spans are made. */
+function handlersOf(asked: DoorReplica, traced: TracedRequests | null): ConnectionHandlers {
+  return {
+    onOpen: (connection) => asked.connectionOpened(connection),
+    onFrame: (connection, bytes, start, end) => asked.receive(connection, bytes, start, end),
+    ...(traced === null ? {} : { onFlush: (connection) => traced.onFlush(connection) }),
+    onClose: (connection) => asked.connectionClosed(connection),
+  };
+}
+
 /** The parts of a founded node and the wires between them. */
 class Node {
   private readonly replica: Replica;
-  private readonly turn = new TurnScheduler(() => this.replica.turn());
+  private readonly turn = new TurnScheduler(() => this.runTurn());
   private readonly links: PeerLinks;
   private readonly clients: TcpServer;
   private readonly history: NodeHistory;
   private readonly snapshots: NodeSnapshots;
   private readonly scrub: NodeScrub;
-  private readonly metrics = new Metrics(() => figuresOf(this.replica, this.disk()));
+  private readonly metrics = new Metrics(() => figuresOf(this.replica, this.surroundings()));
+  private readonly contacts = new PeerContacts(() => performance.now());
   private readonly door: HttpDoor | null;
+  /** Null when this node sends spans nowhere. */
+  private readonly traced: TracedRequests | null;
   private ticker: NodeJS.Timeout | null = null;
   private readonly nodeId: number;
+  private readonly version = readVersion();
+  private readonly opened: OpenedLogPort;
+  private readonly server: PeerServer;
+  private readonly spans: SpanExport | null;
 
-  constructor(
-    options: ServeOptions,
-    private readonly opened: OpenedLogPort,
-    record: FoundingRecord,
-    private readonly server: PeerServer,
-    start: FetchedSnapshot | null,
-    logger: Logger,
-  ) {
+  constructor(options: ServeOptions, parts: NodeParts) {
     const { nodeId } = options;
+    const { opened, record, server, start, spans, logger } = parts;
     this.nodeId = nodeId;
+    this.opened = opened;
+    this.server = server;
+    this.spans = spans;
+    const nowMs = (): number => performance.now();
+    const traced = spans === null ? null : new TracedRequests({ sink: spans, nowMs });
+    this.traced = traced;
     const { clusterId, settings } = record;
     const addresses = joinAddresses(record, options);
     this.links = new PeerLinks({
@@ -203,7 +248,7 @@ class Node {
       featureLevel: OPERATION_VERSION,
       members: record.members.map((member, at) => ({ ...member, ...addresses[at]!.peer })),
       server,
-      onMessage: (message) => this.replica.onMessage(message),
+      onMessage: (message) => this.onMessage(message),
       onNote: (text) => logger.info({}, text),
     });
     server.lender = new SnapshotLender(options.dataFolder, start?.index ?? 0);
@@ -242,7 +287,7 @@ class Node {
       settings,
       featureLevel: OPERATION_VERSION,
       seed: randomInt(SEED_MAX),
-      log: opened.log,
+      log: traced === null ? opened.log : tracedLog(opened.log, traced),
       logState: opened.state,
       snapshots: this.snapshots,
       history: this.history,
@@ -254,30 +299,50 @@ class Node {
       turn: this.turn,
     });
     opened.log.setEvents(this.replica);
-    const handlers: ConnectionHandlers = {
-      onOpen: (connection) => this.replica.connectionOpened(connection),
-      onFrame: (connection, bytes, start, end) =>
-        this.replica.receive(connection, bytes, start, end),
-      onClose: (connection) => this.replica.connectionClosed(connection),
-    };
+    const asked = traced === null ? this.replica : new TracedReplica(this.replica, traced);
+    const handlers = handlersOf(asked, traced);
     this.clients = new TcpServer({ ...options.client, principal: PRINCIPAL_BUILT_IN, handlers });
-    this.scrub = new NodeScrub({
+    this.scrub = this.openScrub(options, logger);
+    this.door = this.openDoor(options, asked, handlers);
+  }
+
+  private onMessage(message: Message): void {
+    this.contacts.onHeard(message.from);
+    this.replica.onMessage(message);
+  }
+
+  private runTurn(): void {
+    this.traced?.onTurn();
+    this.replica.turn();
+  }
+
+  private onTick(): void {
+    this.traced?.onTurn();
+    this.replica.onTick();
+  }
+
+  private surroundings(): Surroundings {
+    const { opened, history, scrub, spans, traced, contacts, version } = this;
+    const counts = spans?.counts ?? null;
+    return {
+      freeMib: opened.log.freeMiB(),
+      historyBytes: history.bytes,
+      isHistoryGivenUp: history.isGivenUp,
+      spans: counts && { ...counts, dropped: counts.dropped + (traced?.unfollowed ?? 0) },
+      silencesMs: contacts.silencesMs(),
+      version,
+      scrub: scrub.status,
+    };
+  }
+
+  private openScrub({ dataFolder, scrub }: ServeOptions, logger: Logger): NodeScrub {
+    return new NodeScrub({
       dataFolder,
-      ...options.scrub,
-      seal: () => opened.log.seal(),
+      ...scrub,
+      seal: () => this.opened.log.seal(),
       isBehind: () => this.isBehind(),
       logger,
     });
-    this.door = this.openDoor(options, handlers);
-  }
-
-  private disk(): DiskFigures {
-    const { history, scrub } = this;
-    return {
-      freeMib: this.opened.log.freeMiB(),
-      historyBytes: history.bytes,
-      scrub: scrub.status,
-    };
   }
 
   /** True while this node has work that its disk and processor should not be taken from. */
@@ -303,14 +368,18 @@ class Node {
     );
   }
 
-  private openDoor(options: ServeOptions, handlers: ConnectionHandlers): HttpDoor | null {
+  private openDoor(
+    options: ServeOptions,
+    replica: DoorReplica,
+    handlers: ConnectionHandlers,
+  ): HttpDoor | null {
     if (options.http === null) return null;
     return new HttpDoor({
       ...options.http,
       nodeId: options.nodeId,
-      version: readVersion(),
+      version: this.version,
       names: [options.http.host, ...options.httpNames],
-      replica: this.replica,
+      replica,
       handlers,
       meter: this.metrics,
       scrub: this.scrub,
@@ -322,7 +391,7 @@ class Node {
     await this.clients.listen();
     await this.door?.listen();
     this.links.start();
-    this.ticker = setInterval(() => this.replica.onTick(), TICK_MS);
+    this.ticker = setInterval(() => this.onTick(), TICK_MS);
     this.turn.soon();
     this.scrub.start();
   }

@@ -67,6 +67,8 @@ export interface ServeOptions {
   readonly historyBytesMax: number;
   /** The background check of the disk: bytes a second (0: none), and the pause between passes. */
   readonly scrub: { readonly bytesPerSecond: number; readonly pauseMs: number };
+  /** Whole address to which spans are sent by OTLP over HTTP; null: none are made. */
+  readonly spansUrl: string | null;
   /** True when the end of standard input ends the node (a supervisor holds the other end). */
   readonly untilStdinEnds: boolean;
 }
@@ -87,6 +89,9 @@ export interface ServeWords {
   readonly logLevel?: string | undefined;
   readonly snapshotEntries?: string | undefined;
   readonly logTailEntries?: string | undefined;
+  readonly otlpEndpoint?: string | undefined;
+  /** Variables that stand for absent options. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
   readonly historyMib?: string | undefined;
   readonly scrubMib?: string | undefined;
   readonly scrubPauseS?: string | undefined;
@@ -219,6 +224,32 @@ function parseHttpNames(words: readonly string[]): readonly string[] {
   return words;
 }
 
+const TRACES_VARIABLE = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
+const OTLP_VARIABLE = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+const TRACES_PATH = 'v1/traces';
+
+function parseHttpUrl(option: string, text: string, path: string): string {
+  const whole = path === '' ? text : `${text}${text.endsWith('/') ? '' : '/'}${path}`;
+  const url = URL.canParse(whole) ? new URL(whole) : null;
+  if (url !== null && /^https?:$/.test(url.protocol)) return url.href;
+  throw new OptionError(option, `give an http or https address, not '${text}'`);
+}
+
+/** Where spans go: the option, else the variables that OpenTelemetry has for it; null: nowhere. */
+function parseSpansUrl({ otlpEndpoint, environment = {} }: ServeWords): string | null {
+  if (otlpEndpoint !== undefined) {
+    return parseHttpUrl('--otlp-endpoint', otlpEndpoint, TRACES_PATH);
+  }
+  const isOff =
+    environment['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' ||
+    environment['OTEL_TRACES_EXPORTER'] === 'none';
+  if (isOff) return null;
+  const whole = environment[TRACES_VARIABLE] ?? '';
+  if (whole !== '') return parseHttpUrl(TRACES_VARIABLE, whole, '');
+  const base = environment[OTLP_VARIABLE] ?? '';
+  return base === '' ? null : parseHttpUrl(OTLP_VARIABLE, base, TRACES_PATH);
+}
+
 function required(option: string, text: string | undefined): string {
   if (text === undefined || text === '') throw new OptionError(option, 'is required');
   return text;
@@ -331,6 +362,7 @@ export function parseServeOptions(words: ServeWords): ServeOptions {
     compaction: parseCompaction(words),
     historyBytesMax: parseHistory(words.historyMib),
     scrub: parseScrub(words),
+    spansUrl: parseSpansUrl(words),
     untilStdinEnds: words.untilStdinEnds ?? false,
   };
 }

@@ -172,10 +172,10 @@ const AUDIT_EVENT = object(
 );
 
 const EXPLANATION = object({
-  name: TEXT,
+  name: nullable(TEXT),
   cause: { enum: Object.keys(EXPLAIN_CAUSES) },
   says: { type: 'array', items: TEXT },
-  frees: TEXT,
+  frees: nullable(TEXT),
   fencing: ROW.fencing,
   holder: ROW.holder,
   waiters: COUNT,

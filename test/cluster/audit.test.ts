@@ -40,7 +40,9 @@ t.test(
     const cli = compiledFile('src/cli/main.ts');
     const folder = t.testdir({});
     const [file, checkpoint] = [path.join(folder, 'out.jsonl'), path.join(folder, 'checkpoint')];
+    const metrics = path.join(folder, 'audit.prom');
     const send = ['audit', 'send', '--to', file, '--checkpoint', checkpoint, '--timeout', '60s'];
+    send.push('--metrics', metrics);
     const consumer = () => {
       const child = spawn(process.execPath, [cli, ...send, '--endpoints', endpoints], {
         stdio: 'ignore',
@@ -81,6 +83,9 @@ t.test(
     await cluster.restart(leader);
     await cluster.settled();
     await deliveredAtLeast(names.length);
+    await waitFor('the metrics to say so', () => {
+      return /^holdfast_audit_lag_revisions 0$/m.test(fs.readFileSync(metrics, 'utf8'));
+    });
     child.kill('SIGTERM');
     const rows = delivered();
     t.same(

@@ -231,6 +231,10 @@ t.test('explain says why a lock is mine or not, on any node', async (t) => {
   t.match(held.json, { cause: 'held', holder: { fencing_token: mine.json.fencing_token } });
   t.equal((await client.get(`${path}?lease_id=${mine.json.lease_id}`)).json.cause, 'yours');
   t.equal((await client.get(`${path}?request_id=why-refused`)).json.cause, 'refused_busy');
+  const byRequest = await client.get(`${follower}/v1/requests/why-refused/explain`);
+  t.match(byRequest.json, { name: 'why/not', cause: 'refused_busy' });
+  const byLease = await client.get(`${follower}/v1/leases/${mine.json.lease_id}/explain`);
+  t.match(byLease.json, { name: 'why/not', cause: 'yours' });
   await client.delete(`${leader}/v1/leases/${mine.json.lease_id}`);
   t.match((await client.get(path)).json, { cause: 'free_released', fencing: 'required' });
 });

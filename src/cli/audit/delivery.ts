@@ -19,6 +19,8 @@ export interface DeliveryOptions {
   /** Waits so many ms, less when the signal aborts. */
   readonly pause: (ms: number) => Promise<void>;
   readonly note: (text: string) => void;
+  /** Called when counts have changed, or whether the sink can be reached. */
+  readonly onChange?: () => void;
 }
 
 const PAUSE_MS = 100;
@@ -31,6 +33,11 @@ export class Delivery {
   private setbacks = 0;
 
   constructor(private readonly options: DeliveryOptions) {}
+
+  /** The sink could not be reached when it was asked last. */
+  get isSinkAway(): boolean {
+    return this.setbacks > 0;
+  }
 
   /** True when the sink or the dead letters have all of them; false when it was told to stop. */
   async deliver(events: readonly Json[]): Promise<boolean> {
@@ -65,6 +72,7 @@ export class Delivery {
     }
     addLetter(this.options.deadLetters, { reason: refused, event });
     this.dead += 1;
+    this.options.onChange?.();
     this.options.note(`revision ${event['revision']} was refused: ${refused}; a dead letter`);
     return true;
   }
@@ -80,6 +88,7 @@ export class Delivery {
       }
       if (signal.aborted) return null;
       this.setbacks += 1;
+      this.options.onChange?.();
       if (this.setbacks === 1) note(`the sink cannot be reached: ${result.unreachable}; trying on`);
       await pause(pauseAfter(this.setbacks));
     }

@@ -5,11 +5,12 @@
  * what no node has any more ends the command with COMPACTED, unless it was told to go on.
  * Used by: commands/table.ts.
  */
+import type { AuditPages, WirePage } from '../../client/audit-pages.js';
 import { AUDIT_ROWS_MAX } from '../../limits.js';
 import { OptionError, parseWhole } from '../../server/options.js';
 import type { Json } from '../../wire/event-json.js';
 import { readCheckpoint, writeCheckpoint } from '../audit/checkpoint.js';
-import type { AuditSource, Page } from '../audit/source.js';
+import type { Delivery } from '../audit/delivery.js';
 import { readClusterOptions } from '../cluster-options.js';
 import {
   CLUSTER_OPTIONS,
@@ -53,10 +54,10 @@ const TO: OptionSpec = {
 };
 
 /** The first revision; null: the next one. */
-async function startOf(source: AuditSource, from: string | undefined): Promise<number | null> {
+async function startOf(pages: AuditPages, from: string | undefined): Promise<number | null> {
   if (from === undefined) return null;
   if (from !== 'oldest') return parseWhole('--from', from, 1, Number.MAX_SAFE_INTEGER);
-  const page = await source.page('', null, 1, 0);
+  const page = await pages.page({ prefix: '', from: null, limit: 1, waitMs: 0 });
   return page?.oldest ?? null;
 }
 
@@ -79,27 +80,28 @@ function lineOf(event: Json): string {
 }
 
 async function show(input: CommandInput): Promise<number> {
-  const { AuditSource: Source } = await import('../audit/source.js');
+  const { openPages } = await import('../audit/source.js');
   const signal = untilStopped();
-  const source = new Source(readClusterOptions(input), signal);
+  const pages = openPages(readClusterOptions(input), signal);
   const prefix = input.text('prefix') ?? '';
   const isFollowing = input.flag('follow');
   const limit = parseWhole('--count', input.text('count') ?? '0', 0, Number.MAX_SAFE_INTEGER);
   try {
-    let next = await startOf(source, input.text('from') ?? (isFollowing ? undefined : 'oldest'));
+    const waitMs = isFollowing ? WAIT_MS : 0;
+    let from = await startOf(pages, input.text('from') ?? (isFollowing ? undefined : 'oldest'));
     for (let told = 0; !signal.aborted; ) {
-      const page = await source.page(prefix, next, AUDIT_ROWS_MAX, isFollowing ? WAIT_MS : 0);
-      if (page === null) break;
+      const page = await pages.page({ prefix, from, limit: AUDIT_ROWS_MAX, waitMs });
+      if (page === undefined) break;
       for (const event of page.events) {
         input.output.result(event, [lineOf(event)]);
         told += 1;
         if (told === limit) return ExitCode.Ok;
       }
-      next = page.next;
+      from = page.next;
       if (!isFollowing && page.next > page.revision) break;
     }
   } finally {
-    source.close();
+    pages.close();
   }
   return ExitCode.Ok;
 }
@@ -112,28 +114,26 @@ function needed(input: CommandInput, name: string): string {
 
 /** Where a consumer goes on, and what it must agree with. */
 interface Place {
-  readonly file: string;
   readonly prefix: string;
   next: number | null;
   clusterId: string;
 }
 
-async function placeOf(input: CommandInput, source: AuditSource): Promise<Place> {
-  const file = needed(input, 'checkpoint');
+async function placeOf(input: CommandInput, file: string, pages: AuditPages): Promise<Place> {
   const known = readCheckpoint(file);
   const prefix = input.text('prefix') ?? known?.prefix ?? '';
   if (known === null) {
-    const next = await startOf(source, input.text('from') ?? 'oldest');
-    return { file, prefix, next, clusterId: '' };
+    const next = await startOf(pages, input.text('from') ?? 'oldest');
+    return { prefix, next, clusterId: '' };
   }
   if (known.prefix !== prefix) {
     const text = `the checkpoint is of prefix '${known.prefix}', not '${prefix}'`;
     throw new OptionError('--prefix', text);
   }
-  return { file, prefix, next: known.next, clusterId: known.clusterId };
+  return { prefix, next: known.next, clusterId: known.clusterId };
 }
 
-function demandSameCluster(place: Place, page: Page): void {
+function demandSameCluster(place: Place, page: WirePage): void {
   if (place.clusterId === '') place.clusterId = page.clusterId;
   if (place.clusterId === page.clusterId) return;
   const text = `the checkpoint is of cluster ${place.clusterId}, this one is ${page.clusterId}`;
@@ -144,20 +144,22 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/** The next page; where history was cut, the oldest when that is allowed. Null: told to stop. */
+/** The next page; where history was cut, the oldest if that is allowed. Undefined: to stop. */
 async function nextPage(
   input: CommandInput,
-  source: AuditSource,
+  pages: AuditPages,
   place: Place,
-): Promise<Page | null> {
+): Promise<WirePage | undefined> {
   const isOnce = input.flag('once');
   for (let isTold = false; ; ) {
     try {
-      return await source.page(place.prefix, place.next, BATCH_EVENTS, isOnce ? 0 : WAIT_MS);
+      const { prefix, next: from } = place;
+      const waitMs = isOnce ? 0 : WAIT_MS;
+      return await pages.page({ prefix, from, limit: BATCH_EVENTS, waitMs });
     } catch (error) {
       const code = codeOf(error);
       if (code === 'COMPACTED' && input.flag('skip-lost')) {
-        const oldest = await startOf(source, 'oldest');
+        const oldest = await startOf(pages, 'oldest');
         input.output.note(`revisions ${place.next} to ${Number(oldest) - 1} are no longer kept`);
         place.next = oldest;
       } else if (code === 'NO_QUORUM' && !isOnce) {
@@ -170,42 +172,70 @@ async function nextPage(
   }
 }
 
-async function send(input: CommandInput): Promise<number> {
-  const [{ AuditSource: Source, pause }, { Delivery }, { sinkOf }] = await Promise.all([
+/** Writes how the delivery stands, when a file for it was named. */
+type Tell = (delivery: Delivery, lag: number) => void;
+
+async function openMetrics(input: CommandInput): Promise<Tell> {
+  const file = input.text('metrics');
+  if (file === undefined) return () => undefined;
+  const { writeMetrics } = await import('../audit/metrics-file.js');
+  return ({ delivered, dead, isSinkAway }, lag) => {
+    writeMetrics(file, { delivered, dead, lag, isSinkAway });
+  };
+}
+
+async function openDelivery(
+  input: CommandInput,
+  file: string,
+  signal: AbortSignal,
+  onChange: () => void,
+): Promise<Delivery> {
+  const [{ pause }, { Delivery: Opened }, { sinkOf }] = await Promise.all([
     import('../audit/source.js'),
     import('../audit/delivery.js'),
     import('../audit/sinks.js'),
   ]);
-  const signal = untilStopped();
-  const source = new Source(readClusterOptions(input), signal);
   const attempts = input.text('attempts') ?? ATTEMPTS_DEFAULT;
-  const sink = sinkOf(needed(input, 'to'));
-  const place = await placeOf(input, source);
-  const delivery = new Delivery({
-    sink,
-    deadLetters: input.text('dead-letters') ?? `${place.file}.dead`,
+  return new Opened({
+    sink: sinkOf(needed(input, 'to')),
+    deadLetters: input.text('dead-letters') ?? `${file}.dead`,
     attemptsMax: parseWhole('--attempts', attempts, 1, ATTEMPTS_MAX),
     signal,
     pause: (ms) => pause(ms, signal),
     note: (text) => input.output.note(text),
+    onChange,
   });
+}
+
+async function send(input: CommandInput): Promise<number> {
+  const { openPages } = await import('../audit/source.js');
+  const tell = await openMetrics(input);
+  const signal = untilStopped();
+  const file = needed(input, 'checkpoint');
+  let lag = 0;
+  const delivery: Delivery = await openDelivery(input, file, signal, () => tell(delivery, lag));
+  const pages = openPages(readClusterOptions(input), signal);
   try {
+    const place = await placeOf(input, file, pages);
     while (!signal.aborted) {
-      const page = await nextPage(input, source, place);
-      if (page === null) break;
+      const page = await nextPage(input, pages, place);
+      if (page === undefined) break;
       demandSameCluster(place, page);
+      lag = page.revision - (place.next ?? page.next) + 1;
       if (!(await delivery.deliver(page.events))) break;
-      const { clusterId, prefix, file } = place;
+      const { clusterId, prefix } = place;
       if (page.next !== place.next) writeCheckpoint(file, { clusterId, next: page.next, prefix });
       place.next = page.next;
+      lag = page.revision - page.next + 1;
+      tell(delivery, lag);
       if (input.flag('once') && page.next > page.revision) break;
     }
+    const { delivered, dead } = delivery;
+    const result = { delivered, dead_letters: dead, next_revision: place.next };
+    input.output.result(result, [`delivered ${delivered}, dead letters ${dead}`]);
   } finally {
-    source.close();
+    pages.close();
   }
-  const { delivered, dead } = delivery;
-  const result = { delivered, dead_letters: dead, next_revision: place.next };
-  input.output.result(result, [`delivered ${delivered}, dead letters ${dead}`]);
   return ExitCode.Ok;
 }
 
@@ -264,6 +294,12 @@ const sendCommand: CommandSpec = {
       value: 'N',
       summary: 'times that an event is offered before it is put aside',
       defaultText: ATTEMPTS_DEFAULT,
+    },
+    {
+      name: 'metrics',
+      kind: 'text',
+      value: 'FILE',
+      summary: 'keep counts, lag and the state of the sink there, for the textfile collector',
     },
     { name: 'once', kind: 'flag', value: '', summary: 'end when everything was delivered' },
     {

@@ -1,21 +1,22 @@
 /**
- * `holdfast explain NAME`: why a lock is mine or not mine, and what would free it.
+ * `holdfast explain`: why a lock is mine or not mine, what would free it, what became of a request.
  *
  * Owns: how an explanation is laid out. Never: a cause of its own; those are wire/explain.ts, the
  * same over HTTP. Used by: commands/table.ts.
  */
-import { parseWhole } from '../../server/options.js';
+import { isHoldfastError } from '../../client/errors.js';
+import { OptionError, parseWhole } from '../../server/options.js';
 import type { Json } from '../../wire/event-json.js';
-import { explanationOf } from '../../wire/explain.js';
-import type { PackValue } from '../../wire/msgpack-writer.js';
-import { CommandKind } from '../../wire/request.js';
+import { type ExplainTarget, explainSteps } from '../../wire/explain-steps.js';
+import type { Reply } from '../../wire/response.js';
 import { readClusterOptions, readId } from '../cluster-options.js';
 import { CLUSTER_OPTIONS, type CommandInput, type CommandSpec } from '../command.js';
 import { ExitCode } from '../exit-codes.js';
 import { withLeader } from '../leader-call.js';
+import type { NodeCall } from '../node-call.js';
 
 /** A sequence where a session is named, else a free-form id. */
-function requestOf(input: CommandInput): PackValue {
+function requestOf(input: CommandInput): string | number | null {
   const request = input.text('request') ?? null;
   if (request === null || input.text('session') === undefined) return request;
   return parseWhole('--request', request, 1, Number.MAX_SAFE_INTEGER);
@@ -27,8 +28,10 @@ function idOf(input: CommandInput, name: string): Uint8Array | null {
 }
 
 function linesOf(explanation: Json): string[] {
-  const lines = [`${explanation['name']}: ${explanation['cause']}`];
+  const { name } = explanation;
+  const lines = [`${name ?? 'a lock that nothing names any more'}: ${explanation['cause']}`];
   for (const sentence of explanation['says'] as readonly string[]) lines.push(`  ${sentence}`);
+  if (name === null) return lines;
   lines.push(`  Frees it: ${explanation['frees']}.`);
   const fencing = explanation['fencing'] === 'required' ? 'fenced' : 'best effort, not fenced';
   lines.push(`  Guarded resources: ${fencing}.`);
@@ -45,17 +48,34 @@ function linesOf(explanation: Json): string[] {
   return lines;
 }
 
+/** Asks what is to be asked, one after the other. */
+async function explain(call: NodeCall, target: ExplainTarget): Promise<Json> {
+  const steps = explainSteps(target);
+  let at = steps.next();
+  while (at.done !== true) {
+    const { operation, mayBeRefused } = at.value;
+    let reply: Reply | null = null;
+    try {
+      reply = await call.request(operation);
+    } catch (error) {
+      if (!(mayBeRefused && isHoldfastError(error, 'COMPACTED'))) throw error;
+    }
+    at = steps.next(reply);
+  }
+  return at.value;
+}
+
 async function run(input: CommandInput): Promise<number> {
-  const name = input.words[0] ?? '';
-  const operation = [
-    CommandKind.Explain,
-    name,
-    idOf(input, 'session'),
-    requestOf(input),
-    idOf(input, 'lease'),
-  ];
-  const reply = await withLeader(readClusterOptions(input), (call) => call.request(operation));
-  const explanation = explanationOf(reply, name);
+  const target = {
+    name: input.words[0] ?? null,
+    session: idOf(input, 'session'),
+    request: requestOf(input),
+    lease: idOf(input, 'lease'),
+  };
+  if (target.name === null && target.request === null && target.lease === null) {
+    throw new OptionError('NAME', 'give a lock, --request or --lease');
+  }
+  const explanation = await withLeader(readClusterOptions(input), (call) => explain(call, target));
   input.output.result(explanation, linesOf(explanation));
   return ExitCode.Ok;
 }
@@ -66,8 +86,9 @@ export const explainCommand: CommandSpec = {
   details:
     'A cause in one word for programs, then sentences: holder, since when, until when, what ' +
     'would free it, who stands in line, the newest events. With --lease or --request: why it is ' +
-    'yours or not.',
-  arguments: [{ name: 'NAME', summary: 'the lock', isRequired: true }],
+    'yours or not; the lock is then found by them when NAME is left out, as long as the nodes ' +
+    'keep the event that has its name.',
+  arguments: [{ name: 'NAME', summary: 'the lock', isRequired: false }],
   options: [
     { name: 'lease', kind: 'text', value: 'LEASE', summary: 'a lease id of yours' },
     {
@@ -82,6 +103,7 @@ export const explainCommand: CommandSpec = {
   examples: [
     { words: 'explain jobs/nightly', says: 'who has it, and until when' },
     { words: 'explain jobs/nightly --request nightly-7', says: 'why that request has it not' },
+    { words: 'explain --request nightly-7', says: 'what became of a request, and of its lock' },
   ],
   run,
 };

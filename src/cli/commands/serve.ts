@@ -97,6 +97,14 @@ const OPTIONS: readonly OptionSpec[] = [
     defaultText: String(SCRUB_PAUSE_MS / 1_000),
   },
   {
+    name: 'otlp-endpoint',
+    kind: 'text',
+    value: 'URL',
+    summary:
+      'collector that takes spans by OTLP over HTTP, without /v1/traces; ' +
+      'absent: OTEL_EXPORTER_OTLP_ENDPOINT, or no spans',
+  },
+  {
     name: 'until-stdin-ends',
     kind: 'flag',
     value: '',
@@ -130,6 +138,8 @@ async function run(input: CommandInput): Promise<number> {
     historyMib: input.text('history-mib'),
     scrubMib: input.text('scrub-mib'),
     scrubPauseS: input.text('scrub-pause-s'),
+    otlpEndpoint: input.text('otlp-endpoint'),
+    environment: process.env,
     untilStdinEnds: input.flag('until-stdin-ends'),
   });
   const { serve } = await import('../../server/main.js');

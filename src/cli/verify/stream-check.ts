@@ -7,13 +7,14 @@
  * Used by: cluster-check.ts.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { AuditPages } from '../../client/audit-pages.js';
 import { AUDIT_ROWS_MAX, LIST_ROWS_MAX } from '../../limits.js';
 import type { Endpoint } from '../../server/options.js';
 import type { Json } from '../../wire/event-json.js';
 import type { PackValue } from '../../wire/msgpack-writer.js';
 import { CommandKind } from '../../wire/request.js';
 import type { Reply } from '../../wire/response.js';
-import { AuditSource } from '../audit/source.js';
+import { openPages } from '../audit/source.js';
 import { NodeCall } from '../node-call.js';
 import { Check, type Findings } from './finding.js';
 import { type ShownLock, StreamModel } from './stream-model.js';
@@ -161,19 +162,20 @@ function shownOf(row: unknown): ShownLock {
 /** A node that is asked over its client port. Close it. */
 export class RemoteStreamNode implements StreamNode {
   private readonly stop = new AbortController();
-  private readonly source: AuditSource;
+  private readonly pages: AuditPages;
 
   constructor(
     private readonly endpoint: Endpoint,
     private readonly timeoutMs: number,
   ) {
     const options = { endpoints: [endpoint], timeoutMs, isTimeoutGiven: true };
-    this.source = new AuditSource(options, this.stop.signal);
+    this.pages = openPages(options, this.stop.signal);
   }
 
   async page(from: number | null, waitMs: number): Promise<StreamPage> {
-    const page = await this.source.page('', from, from === null ? 1 : AUDIT_ROWS_MAX, waitMs);
-    if (page === null) throw new Error('the stream was closed');
+    const limit = from === null ? 1 : AUDIT_ROWS_MAX;
+    const page = await this.pages.page({ prefix: '', from, limit, waitMs });
+    if (page === undefined) throw new Error('the stream was closed');
     return page;
   }
 
@@ -193,7 +195,6 @@ export class RemoteStreamNode implements StreamNode {
 
   close(): void {
     this.stop.abort();
-    this.source.close();
   }
 
   private async ask(operation: readonly PackValue[]): Promise<Reply> {

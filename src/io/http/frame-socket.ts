@@ -82,6 +82,7 @@ export class FrameSocket implements SocketListener, Transport {
     const { connection, socket } = this;
     if (connection === null || socket === null || connection.out.length === 0) return;
     connection.sealFrame();
+    this.handlers.onFlush?.(connection);
     // The library copies what it cannot send at once, so the buffer is ours again.
     socket.send(connection.out.bytes.subarray(0, connection.out.length));
     connection.out.clear();

@@ -16,6 +16,7 @@ import {
 import type { Health } from '../../replica/status.js';
 import { ErrorCode } from '../../wire/errors.js';
 import type { Json } from '../../wire/event-json.js';
+import { type ExplainSteps, explainSteps } from '../../wire/explain-steps.js';
 import { bytesOfHex } from '../../wire/http-answers.js';
 import {
   BadParameter,
@@ -41,6 +42,7 @@ import {
 } from './answer.js';
 import { EventStream, type StreamPlan } from './event-stream.js';
 import { Exchange } from './exchange.js';
+import { ExplainExchange } from './explain-exchange.js';
 import { FrameSocket } from './frame-socket.js';
 import { type LedReplica, Lines } from './lines.js';
 import { isHostAllowed, isOriginAllowed } from './origin.js';
@@ -99,6 +101,14 @@ const MS_PER_S = 1_000;
 const ELECTION_STREAM = 'observe';
 const TRACE = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
 const UTF8 = new TextEncoder();
+
+/** The steps of a route that explains without a lock's name; null for every other route. */
+function explainStepsOf({ id }: Route, { subject }: Names): ExplainSteps | null {
+  const lease = id === 'explain-lease' && subject instanceof Uint8Array ? subject : null;
+  const request = id === 'explain-request' && typeof subject === 'string' ? subject : null;
+  if (lease === null && request === null) return null;
+  return explainSteps({ name: null, session: null, request, lease });
+}
 
 export class HttpDoor {
   private readonly server: UwsServer;
@@ -205,6 +215,16 @@ export class HttpDoor {
       return;
     }
     const startedMs = performance.now();
+    const done = (status: number): void => {
+      const seconds = (performance.now() - startedMs) / MS_PER_S;
+      this.options.meter.onAnswered(route.id, status, seconds);
+    };
+    const here = (): Place => this.here();
+    const steps = explainStepsOf(route, named.names);
+    if (steps !== null) {
+      new ExplainExchange(call, line, steps, deadlineMs, here, done).start();
+      return;
+    }
     const errand = {
       route,
       operation: operationOf(route, values, named.names),
@@ -218,11 +238,7 @@ export class HttpDoor {
       waitMs: Number(values.get('wait_ms') ?? 0),
       session: named.session,
     };
-    const done = (status: number): void => {
-      const seconds = (performance.now() - startedMs) / MS_PER_S;
-      this.options.meter.onAnswered(route.id, status, seconds);
-    };
-    new Exchange(call, line, errand, () => this.here(), done).start();
+    new Exchange(call, line, errand, here, done).start();
   }
 
   /** What names the operation. Null after having refused the call. */

@@ -19,6 +19,8 @@ export interface AskedReplica {
   connectionOpened(connection: Connection): void;
   connectionClosed(connection: Connection): void;
   receive(connection: Connection, bytes: Uint8Array, start: number, end: number): boolean;
+  /** Whole frames in `connection.out` are about to leave. Absent: nobody looks at them. */
+  onFlush?(connection: Connection): void;
 }
 
 /** Frames of one connection to a replica in this process; a reply's bytes are the callee's. */
@@ -55,6 +57,7 @@ export class InnerConnection implements Transport {
   flush(): void {
     const { connection } = this;
     connection.sealFrame();
+    this.replica.onFlush?.(connection);
     const bytes = connection.out.take();
     let at = 0;
     while (at < bytes.length) {

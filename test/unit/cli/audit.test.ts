@@ -8,6 +8,7 @@ import t, { type Test } from 'tap';
 import { readCheckpoint, writeCheckpoint } from '../../../src/cli/audit/checkpoint.js';
 import { addLetter, retryLetters } from '../../../src/cli/audit/dead-letters.js';
 import { Delivery } from '../../../src/cli/audit/delivery.js';
+import { metricsText, writeMetrics } from '../../../src/cli/audit/metrics-file.js';
 import { type Delivered, FileSink, HttpSink, type Sink } from '../../../src/cli/audit/sinks.js';
 import type { Json } from '../../../src/wire/event-json.js';
 
@@ -44,8 +45,10 @@ function deliveryTo(t: Test, sink: Sink, attemptsMax = 3) {
   const deadLetters = path.join(t.testdir({}), 'dead');
   const pauses: number[] = [];
   const notes: string[] = [];
+  /** Whether the sink was away, and how many letters were dead, at each change. */
+  const changes: (readonly [boolean, number])[] = [];
   const stop = new AbortController();
-  const delivery = new Delivery({
+  const delivery: Delivery = new Delivery({
     sink,
     deadLetters,
     attemptsMax,
@@ -56,8 +59,9 @@ function deliveryTo(t: Test, sink: Sink, attemptsMax = 3) {
       return Promise.resolve();
     },
     note: (text) => notes.push(text),
+    onChange: () => changes.push([delivery.isSinkAway, delivery.dead]),
   });
-  return { delivery, deadLetters, pauses, notes, stop };
+  return { delivery, deadLetters, pauses, notes, changes, stop };
 }
 
 t.test(
@@ -200,6 +204,31 @@ t.test(
     t.equal(never.delivery.delivered, 0);
   },
 );
+
+t.test('a sink that is away and letters that are dead are told at once', async (t) => {
+  const away = deliveryTo(
+    t,
+    new ScriptedSink((_, offer) => (offer < 3 ? { unreachable: 'away' } : 'taken')),
+  );
+  await away.delivery.deliver(events(1, 1));
+  t.same(away.changes, [
+    [true, 0],
+    [true, 0],
+  ]);
+  t.equal(away.delivery.isSinkAway, false, 'it came back');
+  const refusing = deliveryTo(t, new ScriptedSink(() => ({ refused: '400' })), 1);
+  await refusing.delivery.deliver(events(1, 2));
+  t.same(refusing.changes, [
+    [false, 1],
+    [false, 2],
+  ]);
+  const file = path.join(t.testdir({}), 'audit.prom');
+  const figures = { delivered: 3, dead: 2, lag: 7, isSinkAway: true };
+  writeMetrics(file, figures);
+  t.equal(fs.readFileSync(file, 'utf8'), metricsText(figures));
+  t.match(metricsText(figures), /^holdfast_audit_dead_letters_total 2$/m);
+  t.match(metricsText(figures), /^holdfast_audit_sink_away 1$/m);
+});
 
 t.test('a file has each event once, whatever crashed when', async (t) => {
   const file = path.join(t.testdir({}), 'audit.jsonl');

@@ -54,7 +54,15 @@ t.test('every example of docs/CLIENT.md runs and leaves nothing behind', async (
 
 t.test('the table of options names each option of the client, and no other', async (t) => {
   const written = tableUnder(PAGE, 'Options').flatMap(([cell = '']) => cell.split(/`? `?/));
-  const others = ['endpoints', 'clientName', 'needs', 'stale', 'atLeastRevision', 'after'];
+  const others = [
+    'endpoints',
+    'clientName',
+    'needs',
+    'tracerProvider',
+    'stale',
+    'atLeastRevision',
+    'after',
+  ];
   const known: readonly string[] = [...ACQUIRE_OPTIONS, ...others, 'pageSize'];
   t.same([...new Set(written)].sort(), [...known].sort());
 });

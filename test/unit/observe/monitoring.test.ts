@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import t from 'tap';
+import { metricsText as deliveryText } from '../../../src/cli/audit/metrics-file.js';
 import { FaultKind } from '../../../src/io/scrub/fault.js';
 import { DEGRADATION, degradationTable } from '../../../src/observe/degradation.js';
 import { Metrics } from '../../../src/observe/metrics.js';
@@ -12,11 +13,13 @@ import { projectFile } from '../../gate/paths.js';
 
 const PAGE = projectFile('docs/OPERATIONS.md');
 const ALERTS = projectFile('docs/monitoring/alerts.yml');
+const METRICS = projectFile('docs/METRICS.md');
 const BOARD = projectFile('docs/monitoring/grafana.json');
+const METRIC_TABLE = /<!-- metrics: .*? -->\n([\s\S]*?)\n<!-- end of metrics -->/;
 const TABLE = /<!-- degradation: .*? -->\n([\s\S]*?)\n<!-- end of degradation -->/;
 
 /** The metrics of a node in which everything has happened once. */
-async function metricsText(): Promise<string> {
+async function nodeText(): Promise<string> {
   const meters = new Meters();
   meters.onApplied(36, 0);
   meters.onApplied(36, 10);
@@ -55,10 +58,25 @@ async function metricsText(): Promise<string> {
     snapshots: 1,
     faults: [{ kind: FaultKind.Log, file: 'x', index: 2, found: 'y' }],
   };
-  const metrics = new Metrics(() => figuresOf(replica, { freeMib: 5, historyBytes: 6, scrub }));
+  const around = {
+    freeMib: 5,
+    historyBytes: 6,
+    isHistoryGivenUp: true,
+    spans: { sent: 7, failed: 8, dropped: 9, isFailing: true },
+    silencesMs: new Map([[2, 250]]),
+    version: '1.2.3',
+    scrub,
+  };
+  const metrics = new Metrics(() => figuresOf(replica, around));
   t.teardown(() => metrics.close());
   metrics.onAnswered('get', 200, 0.01);
   return (await metrics.read({ calls: 0, streams: 0, sockets: 0 })).text;
+}
+
+/** The metrics of a node, and those of a delivery of audit events. */
+async function metricsText(): Promise<string> {
+  const figures = { delivered: 5, dead: 1, lag: 2, isSinkAway: true };
+  return (await nodeText()) + deliveryText(figures);
 }
 
 /** Names of series: of a histogram also those with its endings. */
@@ -112,6 +130,26 @@ t.test('operations and histograms are counted, by operation and code', async (t)
   t.match(text, /^holdfast_scrub_passes_failed_total 1$/m);
 });
 
+t.test('peers, circuits, spans and the build are told', async (t) => {
+  const text = await metricsText();
+  t.match(text, /^holdfast_peer_last_contact_seconds\{peer="2"\} 0.25$/m);
+  t.match(text, /^holdfast_spans_total\{state="sent"\} 7$/m);
+  t.match(text, /^holdfast_spans_total\{state="failed"\} 8$/m);
+  t.match(text, /^holdfast_spans_total\{state="dropped"\} 9$/m);
+  t.match(text, /^holdfast_circuit_open\{dependency="majority"\} 0$/m, 'somebody leads');
+  t.match(text, /^holdfast_circuit_open\{dependency="event history"\} 1$/m);
+  t.match(text, /^holdfast_circuit_open\{dependency="span collector"\} 1$/m);
+  t.match(text, /^holdfast_build_info\{version="1.2.3",node_version="v\d+\.\d+\.\d+"\} 1$/m);
+  t.match(text, /^holdfast_heap_limit_bytes \d{8,}$/m);
+  t.match(text, /^process_start_time_seconds \d{10}/m);
+  t.match(text, /^holdfast_audit_sink_away 1$/m);
+  t.match(text, /^holdfast_audit_lag_revisions 2$/m);
+  const rows = new Set(DEGRADATION.map(({ dependency }) => dependency));
+  for (const [, dependency = ''] of text.matchAll(/^holdfast_circuit_open\{dependency="(.*?)"/gm)) {
+    t.ok(rows.has(dependency), `${dependency} is a row of the degradation table`);
+  }
+});
+
 t.test(
   'what took place before a leader, and in another’s entry, is not counted as a decision',
   async (t) => {
@@ -137,6 +175,36 @@ t.test('alerts and board name only metrics that a node has, alerts their runbook
   const runbooks = [...alerts.matchAll(/runbook: docs\/OPERATIONS\.md#(\S+)/g)];
   t.equal(runbooks.length, count, 'each has one');
   for (const [, anchor = ''] of runbooks) t.ok(anchors.has(anchor), anchor);
+});
+
+/** Name, kind, labels and help of each metric, as the page has them. */
+function tableOf(text: string): string {
+  const lines = ['| metric | kind | labels | meaning |', '|---|---|---|---|'];
+  const helps = new Map(
+    [...text.matchAll(/^# HELP (\S+) (.*)$/gm)].map((each) => [each[1], each[2]]),
+  );
+  for (const [, name = '', kind] of text.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
+    const labels = new Set<string>();
+    for (const [, inside = ''] of text.matchAll(
+      new RegExp(`^${name}(?:_bucket)?\\{(.*?)\\}`, 'gm'),
+    )) {
+      for (const [, label = ''] of inside.matchAll(/(\w+)="/g))
+        if (label !== 'le') labels.add(label);
+    }
+    const words = [...labels].map((label) => `\`${label}\``).join(' ');
+    lines.push(`| \`${name}\` | ${kind} | ${words} | ${helps.get(name)} |`);
+  }
+  return lines.join('\n');
+}
+
+t.test('the page of metrics has each metric of a node and of a delivery', async (t) => {
+  const wanted = tableOf(await metricsText());
+  const page = readFileSync(METRICS, 'utf8');
+  if (process.env['HOLDFAST_WRITE_DOCS'] === '1') {
+    const text = page.replace(METRIC_TABLE, (whole, old: string) => whole.replace(old, wanted));
+    writeFileSync(METRICS, text);
+  }
+  t.equal(METRIC_TABLE.exec(readFileSync(METRICS, 'utf8'))?.[1], wanted);
 });
 
 t.test('the degradation table of the page is that of the code', async (t) => {

@@ -77,7 +77,11 @@ t.test(
     bytes[bytes.indexOf('name-30')]! ^= 1;
     fs.writeFileSync(file, bytes);
     history.onInstalled(); // forgets the places that have read it already
+    t.equal(history.isGivenUp, false);
     t.equal(await read(1, 101), null);
+    t.equal(history.isGivenUp, true, 'until the next snapshot, or another state');
+    history.onInstalled();
+    t.equal(history.isGivenUp, false);
     t.match(lines.join('\n'), /history cannot be read/);
   },
 );

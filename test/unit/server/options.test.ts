@@ -87,10 +87,43 @@ t.test('what cannot be served is refused with the option to look at', async (t) 
     [{ setting: ['leaseTtlMsLeast=1e3'] }, '--setting leaseTtlMsLeast'],
     [{ setting: ['idleLocksMax=1', 'idleLocksMax=2'] }, '--setting'],
     [{ setting: ['leaseTtlMsLeast=60000'] }, '--setting'],
+    [{ otlpEndpoint: '' }, '--otlp-endpoint'],
+    [{ otlpEndpoint: '127.0.0.1:4318' }, '--otlp-endpoint'],
+    [{ otlpEndpoint: 'grpc://collector:4317' }, '--otlp-endpoint'],
+    [{ environment: { OTEL_EXPORTER_OTLP_ENDPOINT: 'here' } }, 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+    [
+      { environment: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'x:1' } },
+      'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+    ],
   ];
   for (const [change, option] of cases) {
     const error = refusal(() => parseServeOptions({ ...COMPLETE, ...change }));
     t.equal(error.option, option, JSON.stringify(change));
+  }
+});
+
+t.test('spans go where the option says, else where OpenTelemetry does, else nowhere', async (t) => {
+  const all = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+  const traces = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
+  const cases: readonly (readonly [Partial<ServeWords>, string | null])[] = [
+    [{}, null],
+    [{ environment: {} }, null],
+    [{ environment: { [all]: '' } }, null],
+    [{ otlpEndpoint: 'http://c:4318' }, 'http://c:4318/v1/traces'],
+    [{ otlpEndpoint: 'https://c/otel/' }, 'https://c/otel/v1/traces'],
+    [{ environment: { [all]: 'http://c:4318' } }, 'http://c:4318/v1/traces'],
+    [{ environment: { [all]: 'http://c:4318/a' } }, 'http://c:4318/a/v1/traces'],
+    [{ environment: { [all]: 'http://c', [traces]: 'http://d/in' } }, 'http://d/in'],
+    [{ otlpEndpoint: 'http://a', environment: { [all]: 'http://c' } }, 'http://a/v1/traces'],
+    [{ environment: { [all]: 'http://c', OTEL_SDK_DISABLED: 'true' } }, null],
+    [{ environment: { [all]: 'http://c', OTEL_TRACES_EXPORTER: 'none' } }, null],
+    [
+      { otlpEndpoint: 'http://a', environment: { OTEL_SDK_DISABLED: 'true' } },
+      'http://a/v1/traces',
+    ],
+  ];
+  for (const [words, url] of cases) {
+    t.equal(parseServeOptions({ ...COMPLETE, ...words }).spansUrl, url, JSON.stringify(words));
   }
 });
 
