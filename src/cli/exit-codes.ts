@@ -98,6 +98,14 @@ export const CLI_CODES = {
     status: ExitCode.Unavailable,
     meaning: '`guard`: the guarded resource did not answer, or refused; the message has its words.',
   },
+  DRILL_FAILED: {
+    status: ExitCode.Refused,
+    meaning: '`drill`: something that was to hold did not, or the service is not as it was.',
+  },
+  DRILL_NOT_PERMITTED: {
+    status: ExitCode.Forbidden,
+    meaning: '`drill`: the machine does not permit this drill; the message says what it wants.',
+  },
   COMMAND_NOT_FOUND: {
     status: ExitCode.NotFound,
     meaning: '`lock`: the command was not found.',

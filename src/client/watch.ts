@@ -183,6 +183,8 @@ export class WatchStream {
       }
       for (const reply of replies) this.#onReply(reply);
     }
+    // A reply that ended this stream has set the timer that opens the next one.
+    if (transport !== this.#transport) return;
     this.#listen();
     if (this.#items.length > WATCH_EVENTS_WAITING_MAX && this.#transport !== undefined) {
       this.#isHeldBack = true;

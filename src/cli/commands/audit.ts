@@ -8,9 +8,9 @@
 import type { AuditPages, WirePage } from '../../client/audit-pages.js';
 import { AUDIT_ROWS_MAX } from '../../limits.js';
 import { OptionError, parseWhole } from '../../server/options.js';
-import type { Json } from '../../wire/event-json.js';
 import { readCheckpoint, writeCheckpoint } from '../audit/checkpoint.js';
 import type { Delivery } from '../audit/delivery.js';
+import { auditLine } from '../audit/line.js';
 import { readClusterOptions } from '../cluster-options.js';
 import {
   CLUSTER_OPTIONS,
@@ -61,24 +61,6 @@ async function startOf(pages: AuditPages, from: string | undefined): Promise<num
   return page?.oldest ?? null;
 }
 
-function byWhom(event: Json): string {
-  const { command, actor } = event;
-  if (command === null) return 'by time';
-  const request = event['request_id'] ?? event['sequence'];
-  return `by ${command}${request === null ? '' : ` ${request}`} of principal ${actor}`;
-}
-
-function lineOf(event: Json): string {
-  const { revision, name, type, fencing_token: token, cause, place } = event;
-  const what: Record<string, string> = {
-    granted: `granted with token ${token}`,
-    ended: `token ${token} ended: ${cause}`,
-    queued: `queued at ${place}`,
-    left: `left its place ${place}: ${cause}`,
-  };
-  return `${revision}  ${name}  ${what[String(type)] ?? type}, ${byWhom(event)}`;
-}
-
 async function show(input: CommandInput): Promise<number> {
   const { openPages } = await import('../audit/source.js');
   const signal = untilStopped();
@@ -93,7 +75,7 @@ async function show(input: CommandInput): Promise<number> {
       const page = await pages.page({ prefix, from, limit: AUDIT_ROWS_MAX, waitMs });
       if (page === undefined) break;
       for (const event of page.events) {
-        input.output.result(event, [lineOf(event)]);
+        input.output.result(event, [auditLine(event)]);
         told += 1;
         if (told === limit) return ExitCode.Ok;
       }

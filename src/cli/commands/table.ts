@@ -7,6 +7,7 @@
 import type { CommandSpec } from '../command.js';
 import { auditCommands } from './audit.js';
 import { devCommand } from './dev.js';
+import { drillCommand } from './drill.js';
 import { electCommand } from './elect.js';
 import { explainCommand } from './explain.js';
 import { getCommand, listCommand } from './get.js';
@@ -37,5 +38,6 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...sessionCommands,
   ...guardCommands,
   ...guardProxyCommands,
+  drillCommand,
   serveCommand,
 ];
