@@ -87,10 +87,39 @@ t.test('what cannot be served is refused with the option to look at', async (t) 
     [{ setting: ['leaseTtlMsLeast=1e3'] }, '--setting leaseTtlMsLeast'],
     [{ setting: ['idleLocksMax=1', 'idleLocksMax=2'] }, '--setting'],
     [{ setting: ['leaseTtlMsLeast=60000'] }, '--setting'],
+    [{ snapshotEntries: '0' }, '--snapshot-entries'],
+    [{ snapshotEntries: '1000000001' }, '--snapshot-entries'],
+    [{ snapshotEntries: '1e3' }, '--snapshot-entries'],
+    [{ snapshotEntries: '' }, '--snapshot-entries'],
+    [{ logTailEntries: '-1' }, '--log-tail-entries'],
+    [{ logTailEntries: 'none' }, '--log-tail-entries'],
+    [{ logTailEntries: '100001' }, '--log-tail-entries'],
+    [{ snapshotEntries: '60', logTailEntries: '61' }, '--log-tail-entries'],
+    [{ historyMib: '-1' }, '--history-mib'],
+    [{ historyMib: '1.5' }, '--history-mib'],
+    [{ historyMib: '512MiB' }, '--history-mib'],
+    [{ historyMib: '1000001' }, '--history-mib'],
   ];
   for (const [change, option] of cases) {
     const error = refusal(() => parseServeOptions({ ...COMPLETE, ...change }));
     t.equal(error.option, option, JSON.stringify(change));
+  }
+});
+
+t.test('how much log is kept follows how often it is compacted, unless it is said', async (t) => {
+  const cases: readonly [Partial<ServeWords>, number, number, number][] = [
+    [{}, 100_000, 10_000, 512],
+    [{ snapshotEntries: '60' }, 60, 60, 512],
+    [{ snapshotEntries: '20000' }, 20_000, 10_000, 512],
+    [{ snapshotEntries: '60', logTailEntries: '60' }, 60, 60, 512],
+    [{ logTailEntries: '0', historyMib: '0' }, 100_000, 0, 0],
+    [{ snapshotEntries: '1', logTailEntries: '1', historyMib: '1000000' }, 1, 1, 1_000_000],
+    [{ snapshotEntries: '1000000000' }, 1_000_000_000, 10_000, 512],
+  ];
+  for (const [words, entries, tailEntries, historyMib] of cases) {
+    const options = parseServeOptions({ ...COMPLETE, ...words });
+    t.same(options.compaction, { entries, tailEntries }, JSON.stringify(words));
+    t.equal(options.historyBytesMax, historyMib * 2 ** 20);
   }
 });
 
