@@ -24,6 +24,7 @@ export class SmallDisk {
 
   /** Leaves `leftBytes` free: by default less than a node's log wants. */
   fill(leftBytes = LOG_FREE_BYTES_MIN / 2): void {
+    this.empty();
     const { bavail, bsize } = statfsSync(this.folder);
     const bytes = bavail * bsize - leftBytes;
     if (bytes > 0) writeFileSync(this.ballast, Buffer.alloc(Math.floor(bytes / MIB) * MIB, 1));
