@@ -1,8 +1,8 @@
 /**
  * A small disk for one node that can be filled up and emptied: a tmpfs of its own.
  *
- * Owns: the mount and the ballast in it. Never: a node. Used by: the chaos command, where the
- * machine permits mounts.
+ * Owns: the mount and the ballast in it. Never: a node. Used by: the chaos command and the test of
+ * a full disk, where the machine permits mounts.
  */
 import { spawnSync } from 'node:child_process';
 import { rmSync, statfsSync, writeFileSync } from 'node:fs';
@@ -22,10 +22,11 @@ export class SmallDisk {
     return result.status === 0 ? new SmallDisk(folder) : `mount: ${result.stderr.trim()}`;
   }
 
-  /** Leaves less room than a node's log wants. */
-  fill(): void {
+  /** Leaves `leftBytes` free: by default less than a node's log wants. */
+  fill(leftBytes = LOG_FREE_BYTES_MIN / 2): void {
+    this.empty();
     const { bavail, bsize } = statfsSync(this.folder);
-    const bytes = bavail * bsize - LOG_FREE_BYTES_MIN / 2;
+    const bytes = bavail * bsize - leftBytes;
     if (bytes > 0) writeFileSync(this.ballast, Buffer.alloc(Math.floor(bytes / MIB) * MIB, 1));
   }
 

@@ -62,6 +62,8 @@ export interface ClusterOptions {
   readonly nodePrefix?: (nodeId: number) => readonly string[];
   /** Called with the folder of each node before its first start: a disk may be mounted there. */
   readonly prepareFolder?: (nodeId: number, folder: string) => void;
+  /** Compiled program of a node instead of the product's: an image with some source changed. */
+  readonly nodeProgram?: (nodeId: number) => string;
   /** Log level of the nodes, info by default. */
   readonly logLevel?: string;
 }
@@ -352,7 +354,7 @@ export class Cluster {
     words.push('--log-level', this.options.logLevel ?? 'info');
     words.push(...(this.options.nodeWords?.(nodeId) ?? []));
     const output = openSync(node.outputFile, 'a');
-    const script = compiledFile('src/cli/main.ts');
+    const script = this.options.nodeProgram?.(nodeId) ?? compiledFile('src/cli/main.ts');
     const prefix = this.options.nodePrefix?.(nodeId) ?? [];
     const start = [process.execPath, ...NODE_FLAGS, '--enable-source-maps', script];
     const [command = '', ...rest] = [...prefix, ...start, ...words];

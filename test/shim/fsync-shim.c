@@ -9,6 +9,9 @@
  *   hold                 waits until the file says something else, then does that
  *   delay_ms 2000        waits, then does the real thing
  *   fail EIO | ENOSPC    returns the error without doing anything
+ *   hold_in /state/      like hold, for files alone whose path contains the word
+ *
+ * While a call is held the file named like the control file with .held behind it is there.
  *
  * The first line counts. Never used outside tests. Built by fsync-shim.ts.
  */
@@ -25,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COMMAND_BYTES = 64, HOLD_POLL_MS = 5 };
+enum { COMMAND_BYTES = 64, HOLD_POLL_MS = 5, PATH_BYTES = 4096 };
 
 static void sleep_ms(long ms) {
   struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000};
@@ -45,12 +48,36 @@ static void read_command(char *line) {
   line[strcspn(line, "\r\n")] = '\0';
 }
 
+/* True when the file of the descriptor, -1 for none, has `part` in its path. */
+static int is_in(int descriptor, const char *part) {
+  char link[64], path[PATH_BYTES];
+  if (descriptor < 0) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  ssize_t count = readlink(link, path, sizeof path - 1);
+  path[count > 0 ? count : 0] = '\0';
+  return strstr(path, part) != NULL;
+}
+
+static void note_held(void) {
+  char path[PATH_BYTES];
+  const char *control = getenv("HOLDFAST_SHIM_CONTROL");
+  snprintf(path, sizeof path, "%s.held", control == NULL ? "" : control);
+  int descriptor = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+  if (descriptor >= 0) close(descriptor);
+}
+
+static int is_held(const char *line, int descriptor) {
+  if (strcmp(line, "hold") == 0) return 1;
+  return strncmp(line, "hold_in ", 8) == 0 && is_in(descriptor, line + 8);
+}
+
 /* Does what the control file says. Returns 0 to go on, or the error number to fail with. */
-static int obey(void) {
+static int obey(int descriptor) {
   int saved = errno;
   char line[COMMAND_BYTES];
   read_command(line);
-  while (strcmp(line, "hold") == 0) {
+  if (is_held(line, descriptor)) note_held();
+  while (is_held(line, descriptor)) {
     sleep_ms(HOLD_POLL_MS);
     read_command(line);
   }
@@ -78,42 +105,42 @@ static int failed(int error) {
 
 int fsync(int descriptor) {
   NEXT(fsync);
-  int error = obey();
+  int error = obey(descriptor);
   if (error != 0) return failed(error);
   return next(descriptor);
 }
 
 int fdatasync(int descriptor) {
   NEXT(fdatasync);
-  int error = obey();
+  int error = obey(descriptor);
   if (error != 0) return failed(error);
   return next(descriptor);
 }
 
 int msync(void *address, size_t length, int flags) {
   NEXT(msync);
-  int error = (flags & MS_SYNC) != 0 ? obey() : 0;
+  int error = (flags & MS_SYNC) != 0 ? obey(-1) : 0;
   if (error != 0) return failed(error);
   return next(address, length, flags);
 }
 
 ssize_t pwrite(int descriptor, const void *bytes, size_t count, off_t offset) {
   NEXT(pwrite);
-  int error = is_sync_descriptor(descriptor) ? obey() : 0;
+  int error = is_sync_descriptor(descriptor) ? obey(descriptor) : 0;
   if (error != 0) return failed(error);
   return next(descriptor, bytes, count, offset);
 }
 
 ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off64_t offset) {
   NEXT(pwrite64);
-  int error = is_sync_descriptor(descriptor) ? obey() : 0;
+  int error = is_sync_descriptor(descriptor) ? obey(descriptor) : 0;
   if (error != 0) return failed(error);
   return next(descriptor, bytes, count, offset);
 }
 
 ssize_t pwritev(int descriptor, const struct iovec *parts, int count, off_t offset) {
   NEXT(pwritev);
-  int error = is_sync_descriptor(descriptor) ? obey() : 0;
+  int error = is_sync_descriptor(descriptor) ? obey(descriptor) : 0;
   if (error != 0) return failed(error);
   return next(descriptor, parts, count, offset);
 }

@@ -49,12 +49,22 @@ export class Shim {
     return { LD_PRELOAD: buildShim(), HOLDFAST_SHIM_CONTROL: this.control };
   }
 
+  /** True when a call has been held since the last command was given. */
+  get isHolding(): boolean {
+    return fs.existsSync(`${this.control}.held`);
+  }
+
   pass(): void {
     this.command('pass');
   }
 
   hold(): void {
     this.command('hold');
+  }
+
+  /** Holds files alone whose path contains `part`, such as '/state/': term and vote. */
+  holdIn(part: string): void {
+    this.command(`hold_in ${part}`);
   }
 
   delay(ms: number): void {
@@ -66,6 +76,7 @@ export class Shim {
   }
 
   private command(line: string): void {
+    fs.rmSync(`${this.control}.held`, { force: true });
     // Renamed, since an emptied file would read as `pass` for a moment.
     fs.writeFileSync(`${this.control}.draft`, `${line}\n`);
     fs.renameSync(`${this.control}.draft`, this.control);

@@ -1,9 +1,10 @@
 /**
  * A TCP relay on loopback that can swallow what a node answers.
  *
- * Owns: its listening socket and the connections through it. Never: changes or delays a byte on the
- * way to the node. With it a request reaches the log and its caller never hears of that: bytes that
- * were swallowed are the proof that the node had answered. Used by: lost-reply.test.ts.
+ * Owns: its listening socket and the connections through it, and what it swallowed. Never: changes
+ * or delays a byte on the way to the node. With it a request reaches the log and its caller never
+ * hears of that: bytes that were swallowed are the proof that the node had answered, and what.
+ * Used by: tests of lost replies.
  */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import type { Endpoint } from '../../../src/client/transport.js';
@@ -14,6 +15,8 @@ export class Relay {
   private readonly sockets = new Set<Socket>();
   private isSwallowing = false;
   private swallowedBytes = 0;
+  /** Everything that was swallowed, in order, over all connections. */
+  readonly lost: Buffer[] = [];
 
   private constructor(private readonly target: Endpoint) {
     this.server = createServer({ noDelay: true }, (caller) => this.join(caller));
@@ -57,9 +60,14 @@ export class Relay {
     this.tie(node, caller);
     caller.on('data', (bytes) => node.write(bytes));
     node.on('data', (bytes) => {
-      if (this.isSwallowing) this.swallowedBytes += bytes.length;
+      if (this.isSwallowing) this.lose(bytes);
       else caller.write(bytes);
     });
+  }
+
+  private lose(bytes: Buffer): void {
+    this.swallowedBytes += bytes.length;
+    this.lost.push(bytes);
   }
 
   /** The end of one side is the end of the other. */

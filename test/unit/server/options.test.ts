@@ -95,6 +95,18 @@ t.test('what cannot be served is refused with the option to look at', async (t) 
       { environment: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'x:1' } },
       'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
     ],
+    [{ snapshotEntries: '0' }, '--snapshot-entries'],
+    [{ snapshotEntries: '1000000001' }, '--snapshot-entries'],
+    [{ snapshotEntries: '1e3' }, '--snapshot-entries'],
+    [{ snapshotEntries: '' }, '--snapshot-entries'],
+    [{ logTailEntries: '-1' }, '--log-tail-entries'],
+    [{ logTailEntries: 'none' }, '--log-tail-entries'],
+    [{ logTailEntries: '100001' }, '--log-tail-entries'],
+    [{ snapshotEntries: '60', logTailEntries: '61' }, '--log-tail-entries'],
+    [{ historyMib: '-1' }, '--history-mib'],
+    [{ historyMib: '1.5' }, '--history-mib'],
+    [{ historyMib: '512MiB' }, '--history-mib'],
+    [{ historyMib: '1000001' }, '--history-mib'],
   ];
   for (const [change, option] of cases) {
     const error = refusal(() => parseServeOptions({ ...COMPLETE, ...change }));
@@ -124,6 +136,23 @@ t.test('spans go where the option says, else where OpenTelemetry does, else nowh
   ];
   for (const [words, url] of cases) {
     t.equal(parseServeOptions({ ...COMPLETE, ...words }).spansUrl, url, JSON.stringify(words));
+  }
+});
+
+t.test('how much log is kept follows how often it is compacted, unless it is said', async (t) => {
+  const cases: readonly [Partial<ServeWords>, number, number, number][] = [
+    [{}, 100_000, 10_000, 512],
+    [{ snapshotEntries: '60' }, 60, 60, 512],
+    [{ snapshotEntries: '20000' }, 20_000, 10_000, 512],
+    [{ snapshotEntries: '60', logTailEntries: '60' }, 60, 60, 512],
+    [{ logTailEntries: '0', historyMib: '0' }, 100_000, 0, 0],
+    [{ snapshotEntries: '1', logTailEntries: '1', historyMib: '1000000' }, 1, 1, 1_000_000],
+    [{ snapshotEntries: '1000000000' }, 1_000_000_000, 10_000, 512],
+  ];
+  for (const [words, entries, tailEntries, historyMib] of cases) {
+    const options = parseServeOptions({ ...COMPLETE, ...words });
+    t.same(options.compaction, { entries, tailEntries }, JSON.stringify(words));
+    t.equal(options.historyBytesMax, historyMib * 2 ** 20);
   }
 });
 
