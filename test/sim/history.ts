@@ -51,6 +51,8 @@ export interface Operation {
   readonly answers: Answer[];
   /** Sent by a client that then vanished, or never answered: it may have had its effect. */
   isAbandoned: boolean;
+  /** Sent once, refused with the promise that it has no effect, and never sent again. */
+  isRefused?: boolean;
 }
 
 /** A span of true time in which a client took itself for the holder. */

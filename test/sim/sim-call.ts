@@ -43,6 +43,8 @@ export interface Call {
   /** When it was sent last, and how often it was. */
   sentUs: number;
   tries: number;
+  /** Frames that carry its request id. */
+  copies: number;
   isQueued: boolean;
   /** It has its answer, and is asked once more by the same id. */
   isFinal: boolean;

@@ -22,6 +22,12 @@ const PATIENCE_US = 400_000;
 const QUEUED_PATIENCE_US = 1_500_000;
 const DEADLINE_MS = 2_000;
 const HELD_MAX = 3;
+/** Place of not_after in an acquire. */
+const NOT_AFTER = 14;
+/** Some first arrivals are bounded by a moment this far ahead: beyond the shortest retention. */
+const FAR_MS = [1_100, 3_000] as const;
+/** Refusals by which a node says that nothing has happened and nothing will. */
+const PROMISES: ReadonlySet<number> = new Set([ErrorCode.NotLeader, ErrorCode.NoQuorum]);
 
 /** Names that are prefixes of one another are unrelated locks. */
 export const LOCK_NAMES = ['a', 'a/', 'a/b', 'b/c', 'b', 'c'] as const;
@@ -76,6 +82,7 @@ export class SimWorker {
   /** Finishes what is under way and begins nothing new. */
   stop(): void {
     this.isStopping = true;
+    for (const call of [...this.calls]) if (call.isFinal) this.drop(call);
   }
 
   get isIdle(): boolean {
@@ -126,13 +133,20 @@ export class SimWorker {
     if (world.chance(0.1)) {
       const expected = waitMs === 0 && world.chance(0.5) ? world.prng.below(400) : null;
       const metadata = new Uint8Array(world.prng.below(24)).fill(this.id);
-      const notAfter = world.chance(0.3) ? this.clusterTime + world.between(1, 200) : null;
-      fields.push(null, null, null, expected, null, metadata, notAfter);
+      fields.push(null, null, null, expected, null, metadata, this.drawNotAfter());
     }
     const about = { lock, waitMs, ttlMs: options.ttlMs };
     const call = this.begin(CommandKind.Acquire, fields, about, (reply) => {
       if (reply[1] === OutcomeCode.Ok) this.onGranted(call, reply);
     });
+  }
+
+  private drawNotAfter(): number | null {
+    const { world } = this.cluster;
+    if (world.chance(0.7)) return null;
+    return (
+      this.clusterTime + (world.chance(0.5) ? world.between(1, 200) : world.between(...FAR_MS))
+    );
   }
 
   private onGranted(call: Call, reply: Reply): void {
@@ -264,6 +278,7 @@ export class SimWorker {
     if (call === undefined || !this.client.isConnected) return;
     const operation = [...this.wireForm(call)];
     operation[6] = this.options.ttlMs + 1 + world.prng.below(9);
+    call.copies += 1;
     this.client.send(operation, DEADLINE_MS);
   }
 
@@ -318,7 +333,7 @@ export class SimWorker {
       answers: [],
       isAbandoned: false,
     };
-    const times = { sentUs: 0, tries: 0, retryUs: Number.POSITIVE_INFINITY };
+    const times = { sentUs: 0, tries: 0, copies: 0, retryUs: Number.POSITIVE_INFINITY };
     const states = { isQueued: false, isFinal: false };
     const operation = [...head, ...fields];
     const call: Call = { command, operation, record, session: key, done, ...times, ...states };
@@ -346,6 +361,7 @@ export class SimWorker {
     call.retryUs = Number.POSITIVE_INFINITY;
     if (!this.client.isConnected || world.chance(0.02)) this.reconnect();
     const copies = world.chance(0.03) ? 2 : 1;
+    call.copies += copies;
     for (let i = 0; i < copies; i += 1) {
       const correlation = this.client.send(this.wireForm(call), DEADLINE_MS);
       this.byCorrelation.set(correlation, call);
@@ -399,7 +415,9 @@ export class SimWorker {
   private onRefused(call: Call, reply: Reply): void {
     const { world } = this.cluster;
     call.retryUs = world.nowUs + RETRY_US;
-    if (reply[1] === OutcomeCode.Limit) {
+    if (PROMISES.has(reply[1]) && call.copies === 1 && call.record.id !== '' && world.chance(0.2)) {
+      this.believeRefusal(call);
+    } else if (reply[1] === OutcomeCode.Limit) {
       this.abandon(call);
     } else if (reply[1] === OutcomeCode.Forbidden) {
       this.attach(call.session);
@@ -412,11 +430,23 @@ export class SimWorker {
     } else if (world.chance(0.3)) this.reconnect();
   }
 
+  /** Takes the node at its word: the only sending has no effect, now or later. */
+  private believeRefusal(call: Call): void {
+    this.drop(call);
+    call.record.isRefused = true;
+    this.session.onDone(call.operation[1], call.session);
+    this.reconnect();
+  }
+
   /** Gives an operation up: an earlier sending may have had its effect. */
   private abandon(call: Call): void {
+    this.drop(call);
+    call.record.isAbandoned = true;
+  }
+
+  private drop(call: Call): void {
     const at = this.calls.indexOf(call);
     if (at >= 0) this.calls.splice(at, 1);
-    call.record.isAbandoned = true;
     if (call.command === CommandKind.SessionOpen) this.session.isOpening = false;
   }
 
@@ -429,13 +459,33 @@ export class SimWorker {
       call.done(reply);
       if (reply[1] === OutcomeCode.SessionExpired && call.record.session !== '') {
         if (call.record.session === this.session.hex) this.endSession();
-      } else if (call.record.id !== '' && !this.isStopping && world.chance(0.06)) {
+      } else if (
+        call.record.id !== '' &&
+        !this.isStopping &&
+        world.chance(this.repeatChance(call))
+      ) {
         // Now and then the answer counts as lost: the same id is asked again.
-        call.retryUs = world.nowUs + world.between(100, 60_000);
+        call.retryUs = world.nowUs + this.repeatUs(call);
         return;
       }
     }
     this.calls.splice(at, 1);
     this.session.onDone(call.operation[1], call.session);
+  }
+
+  /** True when its result has to be kept beyond the retention that every result has. */
+  private isKeptLong(call: Call): boolean {
+    const notAfter = call.operation[NOT_AFTER];
+    return typeof notAfter === 'number' && notAfter > this.clusterTime + FAR_MS[0] / 2;
+  }
+
+  private repeatChance(call: Call): number {
+    return this.isKeptLong(call) ? 0.5 : 0.06;
+  }
+
+  private repeatUs(call: Call): number {
+    const { world } = this.cluster;
+    if (!this.isKeptLong(call)) return world.between(100, 60_000);
+    return world.between(FAR_MS[0], FAR_MS[1]) * US_PER_MS;
   }
 }

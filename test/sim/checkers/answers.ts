@@ -1,5 +1,6 @@
 /**
- * What a client was told is what the log's entry decided for its request id, field by field.
+ * What a client was told is what the log's entry decided for its request id, field by field; what was
+ * refused with the promise that it has no effect is in no entry (I5).
  *
  * Judges histories against the outcomes that the machines gave: so a fault between a machine and a
  * client (the wrong caller, the wrong field, another's result) is seen. Renewals have no id; they
@@ -86,6 +87,12 @@ export function checkAnswers(entries: readonly LedgerEntry[], history: History):
     const lease = leases.get(operation.aboutToken) ?? '';
     const id = operation.kind === 'renew' ? `renew ${lease}` : operation.id;
     const lines = outcomes.get(id);
+    if (operation.isRefused === true) {
+      verdict.demand(
+        lines === undefined,
+        () => `${id} was refused, the log says ${[...(lines ?? [])]}`,
+      );
+    }
     for (const answer of operation.answers) {
       // A node says so itself when it does not know the session: no entry is needed.
       if (answer.code === SESSION_EXPIRED) continue;

@@ -203,6 +203,28 @@ const RESULTS: readonly Plant[] = [
     replace: 'Math.max(now + 100, results.notAfter[slot] as number)',
   },
   {
+    name: 'results: a free-form result is forgotten while its not_after is ahead',
+    file: 'core/locks/requests.ts',
+    find: 'Math.max(now + settings.resultRetentionMs, results.notAfter[slot] as number)',
+    replace: 'now + settings.resultRetentionMs',
+  },
+  {
+    name: 'results: who steps down says NOT_LEADER of what may still commit',
+    file: 'replica/turn.ts',
+    find: '  refuseOpenBatch(state);\n',
+    replace:
+      '  refuseOpenBatch(state);\n' +
+      '  let batch = state.pending.takeUpTo(Number.MAX_SAFE_INTEGER);\n' +
+      '  while (batch !== null) {\n' +
+      '    for (let i = 0; i < batch.count; i += 1) {\n' +
+      '      const caller = batch.connections[i] ?? null;\n' +
+      '      if (caller !== null) replyNotLeader(state, caller, batch.correlations[i] as number);\n' +
+      '    }\n' +
+      '    state.pending.give(batch);\n' +
+      '    batch = state.pending.takeUpTo(Number.MAX_SAFE_INTEGER);\n' +
+      '  }\n',
+  },
+  {
     name: 'results: a cancel that comes too late says cancelled',
     file: 'core/locks/cancel.ts',
     find: 'const code = results.code[target] as number;',
