@@ -140,6 +140,8 @@ export const SCRUB_FAULTS_KEPT = 64;
 export const HTTP_BODY_BYTES_MAX = 64 * 1_024;
 /** HTTP requests that one node has not answered, waits included. Full: OVERLOADED. */
 export const HTTP_CALLS_MAX = 8_192;
+/** Room above that bound for what keeps or ends a lease: refused last. */
+export const HTTP_CALLS_RESERVE = 2_048;
 /** Streams of events that one node serves over HTTP. Full: OVERLOADED. */
 export const HTTP_STREAMS_MAX = 10_000;
 /** How long a node that leads no more may still answer what was forwarded to it. */
@@ -261,7 +263,10 @@ assertLimit(
   'a snapshot is not replaced under a node that still fetches it',
 );
 assertLimit(LOG_TAIL_ENTRIES < SNAPSHOT_ENTRIES, 'a snapshot frees more log than stays');
-assertLimit(HTTP_CALLS_MAX < CONNECTION_REQUESTS_MAX, 'the HTTP door is never stopped from asking');
+assertLimit(
+  HTTP_CALLS_MAX + HTTP_CALLS_RESERVE < CONNECTION_REQUESTS_MAX,
+  'the HTTP door is never stopped from asking',
+);
 assertLimit(HTTP_BODY_BYTES_MAX > OPERATION_BYTES_MAX, 'an operation fits a body');
 assertLimit((WATCH_EVENTS_KEPT & (WATCH_EVENTS_KEPT - 1)) === 0, 'the events are a power of two');
 assertLimit((WATCH_EVENTS_LEAST & (WATCH_EVENTS_LEAST - 1)) === 0, 'so is where they start');

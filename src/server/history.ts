@@ -21,7 +21,7 @@ export interface NodeHistoryOptions {
   /** Settings of the founding record. */
   readonly settings: Settings;
   readonly log: { seal(): Promise<void> };
-  readonly pool: Pick<WorkerPool, 'keepSegments' | 'keepSnapshots'>;
+  readonly pool: Pick<WorkerPool, 'keepSegments' | 'keepSnapshots' | 'run'>;
   /** Bytes kept behind the newest snapshot; 0: none. */
   readonly bytesMax: number;
   readonly logger: Logger;
@@ -60,16 +60,23 @@ export class NodeHistory implements HistoryPort {
     });
   }
 
-  /** The log is about to drop what lies before `index`. */
+  /** The log is about to drop what lies before `index`. What cannot be kept is given up aloud. */
   async beforeDrop(index: number): Promise<void> {
     const { pool, dataFolder, bytesMax } = this.options;
-    if (bytesMax > 0) await pool.keepSegments({ dataFolder, index });
+    if (bytesMax === 0) return;
+    await pool.keepSegments({ dataFolder, index }).catch((error: unknown) => this.lose(error));
   }
 
-  /** The snapshot at `index` counts: those before it are history. */
+  /** The snapshot at `index` counts: those before it are history, or go. */
   async afterDrop(index: number): Promise<void> {
     const { pool, dataFolder, bytesMax } = this.options;
-    this.take(await pool.keepSnapshots({ dataFolder, index, bytesMax }));
+    try {
+      this.take(await pool.keepSnapshots({ dataFolder, index, bytesMax }));
+    } catch (error) {
+      this.lose(error);
+      await pool.run('removeBefore', { dataFolder, index });
+      this.take(readHistory(dataFolder));
+    }
   }
 
   /** The state is another node's from here on: what came before it is not known here. */
@@ -79,7 +86,10 @@ export class NodeHistory implements HistoryPort {
     wipeHistory(dataFolder);
     this.sealedIndex = 0;
     this.sealedRevision = 0;
-    this.take(readHistory(dataFolder));
+    // The log is reset behind the snapshot only after this: what it still has counts no more.
+    const newest = readHistory(dataFolder).bases.at(-1);
+    this.oldestRevision = (newest?.revision ?? 0) + 1;
+    this.bytes = 0;
   }
 
   close(): void {
@@ -156,6 +166,18 @@ export class NodeHistory implements HistoryPort {
     const newest = readHistory(dataFolder).bases.at(-1);
     this.oldestRevision = (newest?.revision ?? 0) + 1;
     this.endWorker();
+  }
+
+  /** It cannot be kept, on a disk without second names for instance: locks do not depend on it. */
+  private lose(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (this.isClosed) return;
+    try {
+      wipeHistory(this.options.dataFolder);
+    } catch (fault) {
+      this.options.logger.warn({ reason: String(fault) }, 'what is left of the history stays');
+    }
+    this.giveUp(reason);
   }
 
   /** Who still waits is told that it is not there. */

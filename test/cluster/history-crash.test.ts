@@ -36,6 +36,12 @@ const STATES: readonly [string, (folders: Folders) => void][] = [
     },
   ],
   [
+    'the folder of a segment is there, and its second name is not',
+    ({ history, oldest }) => {
+      fs.mkdirSync(segmentFolder(history, oldest), { recursive: true });
+    },
+  ],
+  [
     'the log was cut, and the older snapshot has not moved',
     ({ history, dataFolder }) => {
       const index = listSnapshots(history)[0] ?? 0;

@@ -61,7 +61,7 @@ function drawSettings(world: World): Settings {
     waitersPerLockMax: pick(world, [2, 100_000]),
     leasesPerPrincipalMax: pick(world, [6, 2_000_000]),
     sessionsPerPrincipalMax: pick(world, [8, 100_000]),
-    resultRetentionMs: pick(world, [1_000, 2_000, 60_000]),
+    resultRetentionMs: pick(world, [2_000, 60_000, 60_000]),
     freeResultsMax: pick(world, [400, 1_000_000, 1_000_000]),
   };
 }

@@ -22,10 +22,6 @@ const PATIENCE_US = 400_000;
 const QUEUED_PATIENCE_US = 1_500_000;
 const DEADLINE_MS = 2_000;
 const HELD_MAX = 3;
-/** Place of not_after in an acquire. */
-const NOT_AFTER = 14;
-/** Some first arrivals are bounded by a moment this far ahead: beyond the shortest retention. */
-const FAR_MS = [1_100, 3_000] as const;
 /** Refusals by which a node says that nothing has happened and nothing will. */
 const PROMISES: ReadonlySet<number> = new Set([ErrorCode.NotLeader, ErrorCode.NoQuorum]);
 
@@ -82,7 +78,6 @@ export class SimWorker {
   /** Finishes what is under way and begins nothing new. */
   stop(): void {
     this.isStopping = true;
-    for (const call of [...this.calls]) if (call.isFinal) this.drop(call);
   }
 
   get isIdle(): boolean {
@@ -133,20 +128,13 @@ export class SimWorker {
     if (world.chance(0.1)) {
       const expected = waitMs === 0 && world.chance(0.5) ? world.prng.below(400) : null;
       const metadata = new Uint8Array(world.prng.below(24)).fill(this.id);
-      fields.push(null, null, null, expected, null, metadata, this.drawNotAfter());
+      const notAfter = world.chance(0.3) ? this.clusterTime + world.between(1, 200) : null;
+      fields.push(null, null, null, expected, null, metadata, notAfter);
     }
     const about = { lock, waitMs, ttlMs: options.ttlMs };
     const call = this.begin(CommandKind.Acquire, fields, about, (reply) => {
       if (reply[1] === OutcomeCode.Ok) this.onGranted(call, reply);
     });
-  }
-
-  private drawNotAfter(): number | null {
-    const { world } = this.cluster;
-    if (world.chance(0.7)) return null;
-    return (
-      this.clusterTime + (world.chance(0.5) ? world.between(1, 200) : world.between(...FAR_MS))
-    );
   }
 
   private onGranted(call: Call, reply: Reply): void {
@@ -459,33 +447,13 @@ export class SimWorker {
       call.done(reply);
       if (reply[1] === OutcomeCode.SessionExpired && call.record.session !== '') {
         if (call.record.session === this.session.hex) this.endSession();
-      } else if (
-        call.record.id !== '' &&
-        !this.isStopping &&
-        world.chance(this.repeatChance(call))
-      ) {
+      } else if (call.record.id !== '' && !this.isStopping && world.chance(0.06)) {
         // Now and then the answer counts as lost: the same id is asked again.
-        call.retryUs = world.nowUs + this.repeatUs(call);
+        call.retryUs = world.nowUs + world.between(100, 60_000);
         return;
       }
     }
     this.calls.splice(at, 1);
     this.session.onDone(call.operation[1], call.session);
-  }
-
-  /** True when its result has to be kept beyond the retention that every result has. */
-  private isKeptLong(call: Call): boolean {
-    const notAfter = call.operation[NOT_AFTER];
-    return typeof notAfter === 'number' && notAfter > this.clusterTime + FAR_MS[0] / 2;
-  }
-
-  private repeatChance(call: Call): number {
-    return this.isKeptLong(call) ? 0.5 : 0.06;
-  }
-
-  private repeatUs(call: Call): number {
-    const { world } = this.cluster;
-    if (!this.isKeptLong(call)) return world.between(100, 60_000);
-    return world.between(FAR_MS[0], FAR_MS[1]) * US_PER_MS;
   }
 }

@@ -41,8 +41,11 @@ function logFolder(dataFolder: string): string {
   return path.join(dataFolder, 'log');
 }
 
+/** Segments with a file: a process may have ended between their folder and its second name. */
 function listIfThere(folder: string): number[] {
-  return fs.existsSync(folder) ? listSegments(folder) : [];
+  if (!fs.existsSync(folder)) return [];
+  const firsts = listSegments(folder);
+  return firsts.filter((first) => fs.existsSync(path.join(segmentFolder(folder, first), DATA)));
 }
 
 /** Every segment of history and log, ascending: its first index and its folder. */
@@ -136,28 +139,37 @@ export function trimHistory(dataFolder: string, bytesMax: number): HistoryShape 
     const { bavail, bsize } = fs.statfsSync(dataFolder);
     const bound = Math.min(bytesMax, bavail * bsize);
     if (shape.bytes <= bound && bound > 0) return shape;
-    const next = shape.bases[1];
-    if (next === undefined || bound === 0) {
+    if (bound === 0 || !dropOldest(dataFolder, shape.bases)) {
       wipeHistory(dataFolder);
       return readHistory(dataFolder);
     }
-    dropBase(dataFolder, shape.bases[0] as HistoryBase, next.index);
   }
 }
 
-/** The base goes last: until then what is left can still be told to be incomplete. */
-function dropBase(dataFolder: string, base: HistoryBase, nextIndex: number): void {
+/**
+ * Goes on from the first base that needs fewer entries than the oldest one: drops the bases before
+ * it and the entries that only they needed. A segment ends behind the snapshot that it was sealed
+ * for, so the next base may need all of them too. The bases go last: until then what is left can
+ * still be told to be incomplete. False: nothing could be dropped.
+ */
+function dropOldest(dataFolder: string, bases: readonly HistoryBase[]): boolean {
   const history = historyFolder(dataFolder);
   const firsts = [...historySegments(dataFolder).keys()];
-  for (const [at, first] of firsts.entries()) {
-    const following = firsts[at + 1] ?? Number.POSITIVE_INFINITY;
-    if (following > nextIndex + 1) break;
+  const second = firsts[1];
+  if (second === undefined) return false;
+  const kept = bases.findIndex(({ index }, at) => at > 0 && second <= index + 1);
+  const base = bases[kept];
+  if (base === undefined) return false;
+  const own = new Set(listIfThere(history));
+  const dropped = firsts.filter((first, at) => {
+    return own.has(first) && (firsts[at + 1] ?? Number.POSITIVE_INFINITY) <= base.index + 1;
+  });
+  for (const first of dropped) {
     fs.rmSync(segmentFolder(history, first), { recursive: true, force: true });
   }
-  const isOwn = base.folder.startsWith(history);
-  if (isOwn) removeSnapshot(base.folder);
-  // Nothing was dropped with it: the log's own segments reach further back than any base.
-  if (!isOwn && firsts[0] === [...historySegments(dataFolder).keys()][0]) wipeHistory(dataFolder);
+  const gone = bases.slice(0, kept).filter(({ folder }) => folder.startsWith(history));
+  for (const { folder } of gone) removeSnapshot(folder);
+  return dropped.length + gone.length > 0;
 }
 
 /** Forgets everything: this node continues from another's state, or its history is damaged. */

@@ -210,7 +210,7 @@ export class HttpDoor {
       return;
     }
     const line = route.kind === 'read' ? this.lines.local : this.lines.toLeader();
-    if (line === null || this.lines.isFull) {
+    if (line === null || this.lines.isFullFor(route.id)) {
       answerError(call, this.here(), ErrorCode.Overloaded, '', { retry_after_ms: MS_PER_S });
       return;
     }

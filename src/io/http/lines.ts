@@ -4,12 +4,22 @@
  * Owns: the line to the present leader, and those to earlier ones until their last answers came.
  * Never: asks twice. Used by: http-door.ts.
  */
-import { FORWARD_LINGER_MS, HTTP_CALLS_MAX } from '../../limits.js';
+import { FORWARD_LINGER_MS, HTTP_CALLS_MAX, HTTP_CALLS_RESERVE } from '../../limits.js';
 import { LeaderLine } from './leader-line.js';
 import type { Line } from './line.js';
 import { type AskedReplica, LocalLine } from './local-line.js';
 
 const TICK_MS = 100;
+/** Ids of the routes that have the reserve. */
+const LAST_REFUSED: ReadonlySet<string> = new Set([
+  'renew',
+  'release',
+  'proclaim',
+  'resign',
+  'session-renew',
+  'session-close',
+  'cancel',
+]);
 
 /** What is asked of the replica to know who leads. */
 export interface LedReplica extends AskedReplica {
@@ -47,8 +57,10 @@ export class Lines {
     return count;
   }
 
-  get isFull(): boolean {
-    return this.unanswered >= HTTP_CALLS_MAX;
+  /** What keeps or ends a lease or a session is refused last. */
+  isFullFor(routeId: string): boolean {
+    const reserve = LAST_REFUSED.has(routeId) ? HTTP_CALLS_RESERVE : 0;
+    return this.unanswered >= HTTP_CALLS_MAX + reserve;
   }
 
   /**

@@ -149,10 +149,18 @@ export class Environment {
     return new Environment(folder);
   }
 
-  /** Deletes the environment in `folder`, which is closed, and makes that durable. */
+  /**
+   * Deletes the environment in `folder`, which is closed, and makes that durable. It loses its name
+   * first: a process that ends between the two files of a folder would leave one that looks like
+   * damage. Whoever creates or opens the next one beside it clears the draft away.
+   */
   static delete(folder: string): void {
-    fs.rmSync(folder, { recursive: true, force: true });
-    syncFolder(path.dirname(folder));
+    const parent = path.dirname(folder);
+    const draft = path.join(parent, 'draft');
+    fs.rmSync(draft, { recursive: true, force: true });
+    if (fs.existsSync(folder)) fs.renameSync(folder, draft);
+    syncFolder(parent);
+    fs.rmSync(draft, { recursive: true, force: true });
   }
 
   /** The value at `key`, valid until the next call of any environment; null when there is none. */

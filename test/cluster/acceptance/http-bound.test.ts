@@ -112,6 +112,8 @@ for (const nodeId of [leader, follower]) {
       t.equal((await client.get(`${base}${route}`)).status, 200, `${route} is answered`);
     }
     t.equal((await connection.call(renewOperation(held.leaseId))).code, ErrorCode.Ok);
+    const renewed = await client.post(`${base}/v1/leases/${held.leaseId}/renew`, {});
+    t.equal(renewed.status, 200, 'what keeps a lease is refused last');
     t.equal(waiters.statuses.length, 0, 'and all of them still wait');
 
     const released = await connection.call(releaseOperation(`r-${nodeId}`, held.leaseId));

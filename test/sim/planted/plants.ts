@@ -203,12 +203,6 @@ const RESULTS: readonly Plant[] = [
     replace: 'Math.max(now + 100, results.notAfter[slot] as number)',
   },
   {
-    name: 'results: a free-form result is forgotten while its not_after is ahead',
-    file: 'core/locks/requests.ts',
-    find: 'Math.max(now + settings.resultRetentionMs, results.notAfter[slot] as number)',
-    replace: 'now + settings.resultRetentionMs',
-  },
-  {
     name: 'results: who steps down says NOT_LEADER of what may still commit',
     file: 'replica/turn.ts',
     find: '  refuseOpenBatch(state);\n',

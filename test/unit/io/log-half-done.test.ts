@@ -53,15 +53,27 @@ class Crash extends Error {}
 
 const STEPS = ['rmSync', 'mkdirSync', 'renameSync', 'ftruncateSync', 'fsyncSync'] as const;
 
-/** Runs `work` and ends it before its step `at` on the file system. False: it has fewer steps. */
-function endsAt(at: number, work: () => void): boolean {
+/** A folder is deleted file by file: this is what is left when the first of two is gone. */
+function deleteHalf(folder: string): void {
+  const data = path.join(folder, 'data.mdb');
+  if (fs.existsSync(data)) fs.unlinkSync(data);
+}
+
+/**
+ * Runs `work` and ends it before its step `at` on the file system, or in the middle of it where
+ * that is the deletion of a folder. False: it has fewer steps.
+ */
+function endsAt(at: number, isHalf: boolean, work: () => void): boolean {
   const calls = fs as unknown as Record<string, (...words: unknown[]) => unknown>;
   const real = STEPS.map((name) => calls[name] as (...words: unknown[]) => unknown);
   let steps = 0;
   STEPS.forEach((name, position) => {
     calls[name] = (...words) => {
       steps += 1;
-      if (steps === at) throw new Crash();
+      if (steps === at) {
+        if (isHalf && name === 'rmSync') deleteHalf(String(words[0]));
+        throw new Crash();
+      }
       return real[position]?.(...words);
     };
   });
@@ -85,21 +97,32 @@ function endsAt(at: number, work: () => void): boolean {
 async function* leftBehind(
   template: string,
   scratch: string,
+  isHalf: boolean,
   work: (log: SegmentedLog) => void,
 ): AsyncGenerator<string> {
   for (let at = 1; ; at += 1) {
-    const place = path.join(scratch, `at-${at}`);
+    const place = path.join(scratch, `at-${at}-${isHalf}`);
     fs.cpSync(template, place, { recursive: true });
     const { log } = openSegmentedLog(`${place}/log`, SEGMENT_BYTES_MAX, null, NO_EVENTS);
-    if (!endsAt(at, () => work(log))) {
+    if (!endsAt(at, isHalf, () => work(log))) {
       log.close();
       return;
     }
     // Whoever ended closes nothing.
-    const found = path.join(scratch, `found-${at}`);
+    const found = path.join(scratch, `found-${at}-${isHalf}`);
     fs.cpSync(place, found, { recursive: true });
     yield found;
   }
+}
+
+/** Ended before each step, then in the middle of each deletion. */
+async function* bothWays(
+  template: string,
+  scratch: string,
+  work: (log: SegmentedLog) => void,
+): AsyncGenerator<string> {
+  yield* leftBehind(template, scratch, false, work);
+  yield* leftBehind(template, scratch, true, work);
 }
 
 for (const [name, index, term] of [
@@ -112,7 +135,8 @@ for (const [name, index, term] of [
     await makeFolder(t, template);
     addSnapshot(template, index, term);
     let steps = 0;
-    for await (const found of leftBehind(template, scratch, (log) => log.reset(index))) {
+    const work = (log: SegmentedLog): void => log.reset(index);
+    for await (const found of bothWays(template, scratch, work)) {
       steps += 1;
       const { log, state, snapshot, driver } = await open(t, found);
       const { firstIndex, lastIndex } = state;
@@ -131,7 +155,8 @@ t.test('a cut leaves a shorter log at each of its steps, never one with a gap', 
   const template = path.join(scratch, 'template');
   await makeFolder(t, template);
   let steps = 0;
-  for await (const found of leftBehind(template, scratch, (log) => log.truncate(5))) {
+  const work = (log: SegmentedLog): void => log.truncate(5);
+  for await (const found of bothWays(template, scratch, work)) {
     steps += 1;
     const { log, state, driver } = await open(t, found);
     const { firstIndex, lastIndex } = state;
@@ -149,7 +174,8 @@ t.test('a drop of old segments leaves a log that opens at each of its steps', as
   await makeFolder(t, template);
   addSnapshot(template, LAST - 5, 1);
   let steps = 0;
-  for await (const found of leftBehind(template, scratch, (log) => log.dropBefore(LAST - 5))) {
+  const work = (log: SegmentedLog): void => log.dropBefore(LAST - 5);
+  for await (const found of bothWays(template, scratch, work)) {
     steps += 1;
     const { log, state, driver } = await open(t, found);
     const { firstIndex, lastIndex } = state;

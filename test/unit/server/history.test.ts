@@ -5,15 +5,18 @@ import path from 'node:path';
 import t from 'tap';
 import { defaultSettings } from '../../../src/core/locks/settings.js';
 import { openLog } from '../../../src/io/log/log.js';
+import { SnapshotFiles } from '../../../src/io/snapshots/snapshot-files.js';
+import { draftPlace, publishSnapshot } from '../../../src/io/snapshots/snapshot-folder.js';
 import { createLogger } from '../../../src/observe/logger.js';
 import type { HistoryPage } from '../../../src/replica/ports.js';
 import { NodeHistory } from '../../../src/server/history.js';
 import { LogDriver } from '../../conformance/log-driver.js';
-import { CLUSTER_ID, lockEntry } from '../io/snapshot-maker.js';
+import { CLUSTER_ID, lockEntry, machineWith } from '../io/snapshot-maker.js';
 
 const NO_POOL = {
   keepSegments: () => Promise.reject(new Error('not asked for')),
   keepSnapshots: () => Promise.reject(new Error('not asked for')),
+  run: () => Promise.reject(new Error('not asked for')),
 };
 
 t.test(
@@ -83,5 +86,40 @@ t.test(
     history.onInstalled();
     t.equal(history.isGivenUp, false);
     t.match(lines.join('\n'), /history cannot be read/);
+  },
+);
+
+t.test(
+  'after an install it begins with the snapshot, though the old log is still there',
+  async (t) => {
+    const dataFolder = t.testdir({});
+    const opened = await openLog({ folder: dataFolder, nodeId: 1, onFatal: (why) => t.fail(why) });
+    const { log, state } = opened;
+    t.teardown(() => log.close());
+    const driver = new LogDriver({ log, state, setEvents: log.setEvents.bind(log) });
+    await driver.append({ entries: [lockEntry(1), lockEntry(2)] });
+    const history = new NodeHistory(
+      {
+        dataFolder,
+        clusterId: CLUSTER_ID,
+        settings: defaultSettings(),
+        log,
+        pool: NO_POOL,
+        bytesMax: 1,
+        logger: createLogger('info', {}, { write: () => undefined }),
+      },
+      { onHistory: () => undefined },
+    );
+    t.teardown(() => history.close());
+    t.equal(history.oldestRevision, 1);
+    const machine = machineWith(50);
+    const files = new SnapshotFiles(draftPlace(dataFolder, 50));
+    machine.writeSnapshot(10_000, (chunk) => files.add(chunk));
+    const { now: stampMs, revision } = machine;
+    const named = { clusterId: CLUSTER_ID, index: 50, term: 1, stampMs, revision };
+    files.finish({ ...named, digest: machine.digest() });
+    publishSnapshot(dataFolder, files.folder, 50);
+    history.onInstalled();
+    t.equal(history.oldestRevision, 51, 'the entries before it are about to go');
   },
 );

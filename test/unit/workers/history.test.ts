@@ -12,6 +12,7 @@ import {
   wipeHistory,
 } from '../../../src/io/history/history-folder.js';
 import { openLog } from '../../../src/io/log/log.js';
+import { listSegments, segmentFolder } from '../../../src/io/log/segment-files.js';
 import type { AuditRow } from '../../../src/wire/audit.js';
 import { HistoryReader } from '../../../src/workers/history-reader.js';
 import { WorkerPool } from '../../../src/workers/pool.js';
@@ -23,14 +24,20 @@ const EVERYTHING = new Uint8Array(0);
 const TAIL = 10;
 
 /** A log with a snapshot at each of `indexes`, and `last` entries, as a node leaves it. */
-async function ground(t: Test, indexes: readonly number[], last: number, bytesMax = NO_BOUND) {
+async function ground(
+  t: Test,
+  indexes: readonly number[],
+  last: number,
+  bytesMax = NO_BOUND,
+  segmentBytesMax = 20_000,
+) {
   const dataFolder = t.testdir({});
   const pool = new WorkerPool();
   t.teardown(() => pool.close());
   const { log, state } = await openLog({
     folder: dataFolder,
     nodeId: 1,
-    segmentBytesMax: 20_000,
+    segmentBytesMax,
     onFatal: (reason) => t.fail(reason),
   });
   const driver = new LogDriver({ log, state, setEvents: log.setEvents.bind(log) });
@@ -165,6 +172,25 @@ t.test('history within a bound: the oldest go, and what is left is whole', async
   if (rest !== null) demandRows(t, rest.rows, oldest + 6, oldest + 5 + rest.rows.length);
   t.equal(readerOf(dataFolder).read(cut), null, 'who comes for it is told');
   demandRows(t, readAll(late, 751, 800), 751, 800);
+});
+
+t.test('segments that end behind their snapshots: the oldest go, not everything', async (t) => {
+  const segmentBytesMax = 64 << 20;
+  const indexes = [150, 300, 450, 600, 750];
+  const { dataFolder } = await ground(t, indexes, 800, NO_BOUND, segmentBytesMax);
+  const before = readHistory(dataFolder).bytes;
+  const { bases, bytes } = trimHistory(dataFolder, before * 0.9);
+  t.ok(bytes > before / 2 && bytes <= before * 0.9, `${bytes} bytes of ${before}`);
+  const oldest = (bases[0]?.revision ?? 0) + 1;
+  t.ok(oldest > 1 && oldest <= 301, `the oldest is ${oldest}`);
+  demandRows(t, readAll(readerOf(dataFolder), oldest, 800), oldest, 800);
+});
+
+t.test('a folder that was made for a segment, and not filled, is no segment', async (t) => {
+  const { dataFolder } = await ground(t, [150, 300], 400);
+  const [first = 0] = listSegments(path.join(dataFolder, 'log'));
+  fs.mkdirSync(segmentFolder(historyFolder(dataFolder), first));
+  demandRows(t, readAll(readerOf(dataFolder), 1, 400), 1, 400);
 });
 
 t.test('damage is told, never a wrong event', async (t) => {
