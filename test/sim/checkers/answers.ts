@@ -1,6 +1,6 @@
 /**
- * What a client was told is what the log's entry decided for its request id, field by field; what was
- * refused with the promise that it has no effect is in no entry (I5).
+ * What a client was told is what the log's entry decided for its request id, field by field; what
+ * was refused with the promise that it has no effect is in no entry (I5).
  *
  * Judges histories against the outcomes that the machines gave: so a fault between a machine and a
  * client (the wrong caller, the wrong field, another's result) is seen. Renewals have no id; they

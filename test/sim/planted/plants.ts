@@ -211,8 +211,8 @@ const RESULTS: readonly Plant[] = [
       '  let batch = state.pending.takeUpTo(Number.MAX_SAFE_INTEGER);\n' +
       '  while (batch !== null) {\n' +
       '    for (let i = 0; i < batch.count; i += 1) {\n' +
-      '      const caller = batch.connections[i] ?? null;\n' +
-      '      if (caller !== null) replyNotLeader(state, caller, batch.correlations[i] as number);\n' +
+      '      const to = batch.connections[i] ?? null;\n' +
+      '      if (to !== null) replyNotLeader(state, to, batch.correlations[i] as number);\n' +
       '    }\n' +
       '    state.pending.give(batch);\n' +
       '    batch = state.pending.takeUpTo(Number.MAX_SAFE_INTEGER);\n' +
