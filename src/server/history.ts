@@ -90,6 +90,7 @@ export class NodeHistory implements HistoryPort {
     const newest = readHistory(dataFolder).bases.at(-1);
     this.oldestRevision = (newest?.revision ?? 0) + 1;
     this.bytes = 0;
+    this.isGivenUp = false;
   }
 
   close(): void {

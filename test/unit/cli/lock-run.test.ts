@@ -153,8 +153,9 @@ t.test(
 t.test('a signal while the command runs is passed on to its whole group', async (t) => {
   const folder = t.testdir({});
   const { run, lease } = scene(
-    `sh -c 'trap "echo inner > ${folder}/inner; exit 3" TERM; echo $$ > ${folder}/pid; ` +
-      `while :; do sleep 0.05; done' & trap "wait; exit 5" TERM; wait`,
+    `trap "wait; exit 5" TERM; ` +
+      `sh -c 'trap "echo inner > ${folder}/inner; exit 3" TERM; echo $$ > ${folder}/pid; ` +
+      `while :; do sleep 0.05; done' & wait`,
   );
   const status = runUnderLock(run);
   await pidIn(path.join(folder, 'pid'));
