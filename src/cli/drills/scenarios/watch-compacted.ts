@@ -54,8 +54,8 @@ async function forget(stage: Stage, cluster: DrillCluster, revision: number): Pr
     const all = await Promise.all(cluster.nodeIds.map((nodeId) => cluster.status(nodeId)));
     return all.every(({ counters }) => (counters[name] ?? 0) >= least);
   };
-  // A snapshot counts in memory before its name is on the disk; once the log behind it is dropped, a
-  // start cannot go back any further.
+  // A snapshot counts in memory before its name is on the disk. Once the log before it is dropped,
+  // no start goes back any further.
   await until('a snapshot on every node', () => has('log_base_index', index));
   await cluster.kill(cluster.nodeIds);
   story.tell('every node has made a snapshot; all are killed (SIGKILL) and started again');
