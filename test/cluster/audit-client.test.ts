@@ -77,12 +77,16 @@ t.test('COMPACTED says from where the nodes still have it', async (t) => {
     return 0;
   });
   t.ok(oldest > 1);
-  const revisions: number[] = [];
-  for await (const page of client.audit({ from: 'oldest', follows: false })) {
-    revisions.push(...page.events.map(({ revision }) => revision));
-  }
-  t.ok(revisions.length > 0);
-  t.equal(revisions.at(-1), 200);
+  // Terms that began since may have moved every event so far out of the log.
+  await (await client.acquire('b', { session: null })).release();
+  // A node that does not lead may be asked before it has applied that.
+  const revisions = await waitFor('what is left, to its end', async () => {
+    const found: number[] = [];
+    for await (const page of client.audit({ from: 'oldest', follows: false })) {
+      found.push(...page.events.map(({ revision }) => revision));
+    }
+    return found.at(-1) === 202 ? found : null;
+  });
   t.same(
     revisions,
     revisions.map((_, at) => (revisions[0] ?? 0) + at),

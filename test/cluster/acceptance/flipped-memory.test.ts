@@ -31,11 +31,11 @@ const FLIP = `process.on('SIGUSR2', () => {
       leases.token[slot] += ${TOKEN_BIT};
       process.stdout.write('flipped a bit\\n');
     });
-    this.ticker = setInterval(() => this.replica.onTick(), TICK_MS);`;
+    this.ticker = setInterval(() => this.onTick(), TICK_MS);`;
 const program = buildNodeImage(t, 'flipped-memory', [
   {
     file: 'server/node.ts',
-    find: 'this.ticker = setInterval(() => this.replica.onTick(), TICK_MS);',
+    find: 'this.ticker = setInterval(() => this.onTick(), TICK_MS);',
     replace: FLIP,
   },
 ]);
