@@ -11,7 +11,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { root } from './project.mjs';
 
-const fileTimeMsMax = 180_000;
+const fileTimeMsMax = 300_000;
 const outputBytesMax = 8 * 1024 * 1024;
 const running = new Set();
 
