@@ -3,17 +3,17 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { COMMANDS } from '../../../src/cli/commands/table.js';
-import { Program } from '../../../src/cli/program.js';
-import { historyFolder } from '../../../src/io/history/history-folder.js';
-import { openLog } from '../../../src/io/log/log.js';
-import { chunkFile, readManifest } from '../../../src/io/snapshots/snapshot-files.js';
-import { incomingPlace, snapshotPlace } from '../../../src/io/snapshots/snapshot-folder.js';
-import { adoptSnapshot } from '../../../src/server/repair.js';
-import { restoreStart } from '../../../src/server/start-state.js';
-import type { SnapshotManifest } from '../../../src/wire/snapshot-manifest.js';
-import { damageEntry, flipAt, makeGround, openGround, treeOf } from '../io/scrub-ground.js';
-import { machineWith } from '../io/snapshot-maker.js';
+import { COMMANDS } from '../../src/cli/commands/table.js';
+import { Program } from '../../src/cli/program.js';
+import { historyFolder } from '../../src/io/history/history-folder.js';
+import { openLog } from '../../src/io/log/log.js';
+import { chunkFile, readManifest } from '../../src/io/snapshots/snapshot-files.js';
+import { incomingPlace, snapshotPlace } from '../../src/io/snapshots/snapshot-folder.js';
+import { adoptSnapshot } from '../../src/server/repair.js';
+import { restoreStart } from '../../src/server/start-state.js';
+import type { SnapshotManifest } from '../../src/wire/snapshot-manifest.js';
+import { damageEntry, flipAt, makeGround, openGround, treeOf } from '../unit/io/scrub-ground.js';
+import { machineWith } from '../unit/io/snapshot-maker.js';
 
 async function run(...words: string[]) {
   let [out, err] = ['', ''];
