@@ -142,7 +142,10 @@ t.test(
     t.match(cluster.output(SMALL), /the log has failed; this node ends/);
     t.match(cluster.output(SMALL), /the log stops below 67108864 bytes/);
     await acquire();
-    t.equal((await cluster.status(other)).revision, grants.at(-1)?.revision, 'the others go on');
+    const revision = grants.at(-1)?.revision;
+    await waitFor('the others to go on', async () => {
+      return (await cluster.status(other)).revision === revision;
+    });
 
     cluster.launchOnly(SMALL);
     const end = await cluster.ended(SMALL);
