@@ -3,7 +3,8 @@
  * `npm run gate` all but the clusters of real processes.
  *
  * With arguments it runs only the steps, suites, test files or folders named:
- * `npm test -- types`, `npm test -- unit`, `npm test -- test/unit/ring.test.ts`.
+ * `npm test -- types`, `npm test -- unit`, `npm test -- test/unit/ring.test.ts`. Suites that take
+ * minutes each and guard little that others do not are run only when they are named.
  * Prints one line a step with its time, then what failed, and last `N passed, N failed`: the
  * assertions of the tests, plus one for each other step. Running no test at all is a failure.
  * Called by package.json and .ci/run. Needs nothing installed: it installs first.
@@ -43,6 +44,7 @@ const suites = [
   { name: 'sim', jobs: cores, least: 4 },
   { name: 'guards', jobs: 1, least: 1 },
   { name: 'cluster', jobs: 1, least: 16 },
+  { name: 'drills', jobs: 1, least: 3, isNamedOnly: true },
 ];
 
 const totals = { passed: 0, failed: 0, tests: 0 };
@@ -125,7 +127,9 @@ function testFilesBelow(folder) {
 
 /** Sorts the arguments into checks, suites and test files; refuses what is none of them. */
 function select(words) {
-  if (words.length === 0) return { checks, suites, files: [] };
+  if (words.length === 0) {
+    return { checks, suites: suites.filter(({ isNamedOnly }) => !isNamedOnly), files: [] };
+  }
   const selection = { checks: [], suites: [], files: [] };
   for (const word of words) {
     const check = checks.find(({ name }) => name === word);
@@ -151,7 +155,7 @@ async function runTests(selection) {
     complaints.push(`--- ${name}: ${files.length} test files, wanted at least ${least}`);
   }
   if (selection.files.length > 0) {
-    const hasCluster = selection.files.some((file) => file.startsWith('test/cluster/'));
+    const hasCluster = selection.files.some((file) => /^test\/(cluster|drills)\//.test(file));
     const jobs = hasCluster ? 1 : cores;
     await runSuite('tests', selection.files, jobs, outputOf);
   }

@@ -1,14 +1,14 @@
 /**
  * Every drill on real processes: each is complete on a fresh cluster, and leaves nothing behind.
- * That each can fail is shown in drill-faults.test.ts and drill-gap.test.ts.
+ * That each can fail is shown in faults.test.ts and gap.test.ts.
  */
 
 import { readdirSync } from 'node:fs';
 import t from 'tap';
 import { DRILL_NAMES } from '../../src/cli/drills/names.js';
 import { ExitCode } from '../../src/cli/exit-codes.js';
-import { runCli } from './cli.js';
-import { recordsIn, scratch } from './drill-run.js';
+import { runCli } from '../cluster/cli.js';
+import { recordsIn, scratch } from '../cluster/drill-run.js';
 
 for (const name of DRILL_NAMES) {
   t.test(`drill ${name} is complete on a fresh cluster`, async (t) => {

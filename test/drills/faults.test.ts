@@ -7,8 +7,8 @@ import { readdirSync } from 'node:fs';
 import t from 'tap';
 import { DRILL_NAMES, type DrillName } from '../../src/cli/drills/names.js';
 import { ExitCode } from '../../src/cli/exit-codes.js';
-import { runCli } from './cli.js';
-import { scratch } from './drill-run.js';
+import { runCli } from '../cluster/cli.js';
+import { scratch } from '../cluster/drill-run.js';
 
 /** What each drill must say when its protection is left out. */
 const VIOLATED: Readonly<Record<DrillName, RegExp>> = {

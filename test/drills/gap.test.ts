@@ -6,8 +6,8 @@
 import t from 'tap';
 import { DRILL_NAMES } from '../../src/cli/drills/names.js';
 import { ExitCode } from '../../src/cli/exit-codes.js';
-import { runCli } from './cli.js';
-import { scratch } from './drill-run.js';
+import { runCli } from '../cluster/cli.js';
+import { scratch } from '../cluster/drill-run.js';
 
 const GAP = /the audit stream has every revision once, in order: revision \d+ is missing/;
 
