@@ -50,7 +50,8 @@ function install(state: ReplicaState, snapshot: FetchedSnapshot): void {
   const { index, machine } = snapshot;
   const skipped = findSkipped(state, index);
   // Entries that came meanwhile may cover it: then they are applied as always.
-  if (!raft.installSnapshot(index, snapshot.term)) return;
+  // Nothing changes the members, so those of the snapshot are those in force.
+  if (!raft.installSnapshot(index, snapshot.term, raft.members)) return;
   state.counters.snapshots_installed += 1;
   state.machine = machine;
   // What lies between is not known here: watches that need it are told COMPACTED (I9).

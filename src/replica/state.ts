@@ -148,6 +148,8 @@ export class ReplicaState {
         voters: voters.map((member) => member.nodeId),
         learners: learners.map((member) => member.nodeId),
       },
+      readMembers: refuseMembership,
+      membershipEntries: [],
       seed: options.seed,
       hardState: logState.hardState,
       commitIndex: Math.max(start?.index ?? 0, Math.min(logState.commitIndex, logState.lastIndex)),
@@ -185,6 +187,11 @@ function findBase(logState: LogState, start: FetchedSnapshot | null): LogPositio
   assert(lastIndex >= start.index, 'start: the log reaches the snapshot');
   if (firstIndex > start.index) return { index: start.index, term: start.term };
   return { index: firstIndex, term: (termStarts[0] as LogPosition).term };
+}
+
+/** Raft can change its members; no node proposes it yet: a log that does is of a later release. */
+function refuseMembership(): never {
+  throw new Error('the log changes the members of the cluster, which this release does not know');
 }
 
 /** Reads for apply are told from reads for followers by this in place of a node id. */

@@ -59,6 +59,8 @@ export interface ClusterOptions {
   readonly voters: number;
   /** Number of learners, with the ids that follow. */
   readonly learners?: number;
+  /** Number of nodes that are no members at first, with the ids that follow. */
+  readonly spares?: number;
   readonly seed?: number;
   /** A patched raft, to show that a checker sees what is wrong with it. */
   readonly raftClass?: typeof Raft;
@@ -82,10 +84,11 @@ export class Cluster {
   private readContexts = 0;
 
   constructor(private readonly options: ClusterOptions) {
-    const ids = Array.from({ length: options.voters + (options.learners ?? 0) }, (_, at) => at + 1);
+    const { voters, learners = 0, spares = 0 } = options;
+    const ids = Array.from({ length: voters + learners + spares }, (_, at) => at + 1);
     this.members = {
-      voters: ids.slice(0, options.voters),
-      learners: ids.slice(options.voters),
+      voters: ids.slice(0, voters),
+      learners: ids.slice(voters, voters + learners),
     };
     this.observer = options.observer ?? {};
     this.nodes = ids.map((id) => new TestNode(id));
@@ -122,6 +125,13 @@ export class Cluster {
     this.proposals += 1;
     const data = encoder.encode(text ?? `p${this.proposals}`);
     const index = this.raft(id).propose(EntryKind.Batch, data);
+    this.afterInput(id);
+    return index;
+  }
+
+  /** Proposes other members. Returns the index of the change, 0 when it is refused. */
+  change(id: number, voters: readonly number[], learners: readonly number[] = []): number {
+    const index = this.raft(id).propose(EntryKind.Membership, membersData({ voters, learners }));
     this.afterInput(id);
     return index;
   }
@@ -248,6 +258,8 @@ export class Cluster {
     node.raft = new (this.options.raftClass ?? Raft)({
       nodeId: id,
       members: this.members,
+      readMembers,
+      membershipEntries: entries.filter(({ kind }) => kind === EntryKind.Membership),
       seed: (this.options.seed ?? 1) * 1_000_003 + id * 1_009 + node.life,
       hardState,
       // A host may keep the hint or not: every other life begins without it.
@@ -399,6 +411,18 @@ export class Cluster {
   diskText(id: number): string {
     return logWords(this.node(id).disk.entries);
   }
+}
+
+/** The data of a membership entry, as the harness writes it: `members 1,2,3 learners 4`. */
+export function membersData({ voters, learners }: Members): Uint8Array {
+  return encoder.encode(`members ${voters.join(',')} learners ${learners.join(',')}`);
+}
+
+/** The members that such data names. */
+export function readMembers(data: Uint8Array): Members {
+  const [, voters = '', , learners = ''] = decoder.decode(data).split(' ');
+  const idsIn = (text: string): number[] => text.split(',').filter(Boolean).map(Number);
+  return { voters: idsIn(voters), learners: idsIn(learners) };
 }
 
 export function logWords(entries: readonly Entry[]): string {

@@ -127,6 +127,37 @@ export const PLANTS: readonly Plant[] = [
     find: 'if (!state.isTermOpen || state.commitIndex < state.termStartIndex) {',
     replace: 'if (!state.isTermOpen) {',
   },
+  {
+    name: 'thesis §4.1: a change is in force on its leader alone until it is committed',
+    file: 'replication.ts',
+    find: '    noteAppended(state, entry);\n',
+    replace: '',
+  },
+  {
+    name: 'thesis §4.1: two voters come or go in one change',
+    file: 'membership.ts',
+    find: 'come + gone > 1',
+    replace: 'come + gone > 2',
+  },
+  {
+    name: 'thesis §4.1: a change is proposed while another is not committed',
+    file: 'membership.ts',
+    find: 'if (membershipIndex(state) > state.commitIndex) return ChangeRefusal.Pending;',
+    replace: '',
+  },
+  {
+    name: 'thesis §4.1: a change is proposed before the own term has a commit',
+    file: 'membership.ts',
+    find: 'state.commitIndex >= state.termStartIndex;',
+    replace: 'true;',
+    seed: 43_442,
+  },
+  {
+    name: 'thesis §4.1: a change that is cut from the log stays in force',
+    file: 'replication.ts',
+    find: '  noteTruncated(state, from);\n',
+    replace: '',
+  },
 ];
 
 function transpile(text: string): string {

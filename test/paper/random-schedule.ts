@@ -52,6 +52,7 @@ const ACTIONS = [
   ['heal', 8],
   ['transfer', 2],
   ['turn', 6],
+  ['change', 4],
 ] as const;
 type ActionName = (typeof ACTIONS)[number][0];
 
@@ -64,26 +65,37 @@ export class RandomSchedule {
   private readonly ticksMax: number;
   private readonly isOrdered: boolean;
   private readonly batchesOneIn: number;
+  /** Half of the histories change the members; the others are as if that did not exist. */
+  private readonly changesMembers: boolean;
+  private readonly membersPrng: Prng;
   /** A node whose disk lags far behind, or 0. */
   private readonly slowDiskId: number;
 
   constructor(private readonly options: ScheduleOptions) {
     this.prng = new Prng(options.seed);
-    const voters = this.prng.below(3) === 0 ? 5 : 3;
+    this.membersPrng = new Prng(options.seed + 0x5eed);
+    this.changesMembers = this.membersPrng.below(2) === 0;
+    const size = this.prng.below(3) === 0 ? 5 : 3;
+    const voters = this.changesMembers ? 3 + this.membersPrng.below(3) : size;
     const learners = this.prng.below(4) === 0 ? 1 : 0;
+    const spares = this.changesMembers ? 1 + this.membersPrng.below(2) : 0;
     this.ticksMax = [10, 30, 90][this.prng.below(3)] as number;
     this.isOrdered = this.prng.below(2) === 0;
     this.batchesOneIn = [1_000_000, 8, 2][this.prng.below(3)] as number;
     this.slowDiskId = this.prng.below(voters + 1);
-    for (const [, base] of ACTIONS) {
-      const weight = base * 2 ** this.prng.below(5);
+    for (const [name, base] of ACTIONS) {
+      const weight = name === 'change' ? this.changeWeight(base) : base * 2 ** this.prng.below(5);
       this.weights.push(weight);
       this.weightSum += weight;
     }
-    this.checker = new SafetyChecker(() => this.cluster?.nodes ?? [], voters);
+    this.checker = new SafetyChecker(
+      () => this.cluster?.nodes ?? [],
+      () => this.cluster.members,
+    );
     this.cluster = new Cluster({
       voters,
       learners,
+      spares,
       seed: options.seed,
       observer: this.checker,
       ...(options.raftClass === undefined ? {} : { raftClass: options.raftClass }),
@@ -137,6 +149,7 @@ export class RandomSchedule {
     split: () => this.split(),
     heal: () => this.cluster.heal(),
     transfer: () => this.withUpNode(({ id }) => this.cluster.transfer(id, this.anyId())),
+    change: () => this.change(),
     turn: () => this.withUpNode(({ id }) => this.cluster.turn(id)),
   };
 
@@ -161,10 +174,10 @@ export class RandomSchedule {
   /** A majority loses its leader and `id` is the first to notice: a fast way to new terms. */
   private coup(id: number): void {
     const { cluster } = this;
-    const { voters } = cluster.members;
+    const { voters } = cluster.raft(id).members;
     if (!voters.includes(id) || cluster.raft(id).role === Role.Leader) return;
     const group = new Set([id]);
-    const size = (voters.length >>> 1) + 1 + this.below(2);
+    const size = Math.min(voters.length, (voters.length >>> 1) + 1 + this.below(2));
     while (group.size < size) {
       const other = voters[this.below(voters.length)] as number;
       const isLeader = cluster.node(other).raft?.role === Role.Leader;
@@ -244,6 +257,30 @@ export class RandomSchedule {
     if (node !== undefined) this.cluster.propose(node.id);
   }
 
+  private changeWeight(base: number): number {
+    return this.changesMembers ? base * 2 ** (1 + this.membersPrng.below(5)) : 0;
+  }
+
+  /** A leader is asked for any change, allowed or not: somebody comes, goes, or is promoted. */
+  private change(): void {
+    const leaders = this.cluster.nodes.filter(({ raft }) => raft?.role === Role.Leader);
+    const leader = leaders[this.below(Math.max(1, leaders.length))];
+    if (leader === undefined) return;
+    const { members } = leader.raft as Raft;
+    let { voters, learners } = members;
+    for (let changes = this.below(6) === 0 ? 2 : 1; changes > 0; changes -= 1) {
+      const subject = this.anyId();
+      const isOther = (nodeId: number): boolean => nodeId !== subject;
+      const wasVoter = voters.includes(subject);
+      voters = voters.filter(isOther);
+      learners = learners.filter(isOther);
+      const place = this.below(4);
+      if (place === 0) learners = [...learners, subject];
+      else if (!wasVoter) voters = [...voters, subject];
+    }
+    this.cluster.change(leader.id, voters, learners);
+  }
+
   private contexts = 0;
 
   private read(): void {
@@ -280,11 +317,20 @@ export class RandomSchedule {
     }
     cluster.stabilize();
     let index = 0;
+    /** Who has left hears nothing any more. */
+    const present = (): TestNode[] => {
+      const leader = cluster.leaderId();
+      if (leader === 0) return [];
+      const { voters, learners } = cluster.raft(leader).members;
+      return cluster.nodes.filter(({ id }) => voters.includes(id) || learners.includes(id));
+    };
     const isServed = (): boolean => {
       const leader = cluster.leaderId();
       const isLost = leader !== 0 && cluster.raft(leader).lastIndex < index;
       if (index === 0 || isLost) index = leader === 0 ? 0 : cluster.propose(leader);
-      return index > 0 && cluster.nodes.every(({ raft }) => (raft?.commitIndex ?? 0) >= index);
+      const there = present();
+      if (index === 0 || there.length === 0) return false;
+      return there.every(({ raft }) => (raft?.commitIndex ?? 0) >= index);
     };
     try {
       cluster.runUntil(isServed, HEALED_TICKS_MAX);
@@ -292,7 +338,7 @@ export class RandomSchedule {
       if (!(error instanceof Error) || !error.message.startsWith('not reached')) throw error;
       throw new Violation(`Progress: ${error.message} after the chaos`);
     }
-    const texts = new Set(cluster.nodes.map(({ id }) => cluster.diskText(id)));
+    const texts = new Set(present().map(({ id }) => cluster.diskText(id)));
     if (texts.size !== 1) throw new Violation(`Progress: ${texts.size} different logs at the end`);
   }
 }

@@ -7,9 +7,10 @@
  * linearizable reads. Used by: random-schedule.ts.
  */
 import { type Effects, Role } from '../../src/core/raft/effects.js';
-import { type Entry, type Message, MessageKind } from '../../src/core/raft/message.js';
+import type { Members } from '../../src/core/raft/members.js';
+import { type Entry, EntryKind, type Message, MessageKind } from '../../src/core/raft/message.js';
 import type { Raft } from '../../src/core/raft/raft.js';
-import type { Observer, TestNode } from './cluster.js';
+import { type Observer, readMembers, type TestNode } from './cluster.js';
 
 /** A promise of Raft was broken. */
 export class Violation extends Error {
@@ -45,7 +46,7 @@ export class SafetyChecker implements Observer {
 
   constructor(
     private readonly nodes: () => readonly TestNode[],
-    private readonly voters: number,
+    private readonly base: () => Members,
   ) {}
 
   onStarted(node: TestNode): void {
@@ -129,17 +130,35 @@ export class SafetyChecker implements Observer {
       );
       return;
     }
-    let disks = 0;
-    for (const { id, disk } of this.nodes()) {
-      if (id <= this.voters && disk.entries[entry.index - 1]?.data === entry.data) disks += 1;
-    }
+    // In a turn with several inputs it may have committed first and changed the members then.
+    const [newest, before] = this.membershipsOf(node);
     demand(
-      disks * 2 > this.voters,
+      this.isOnMajority(entry, newest) || this.isOnMajority(entry, before),
       'Durability',
-      () => `node ${node.id} commits ${entry.index}, which is on ${disks} of ${this.voters} disks`,
+      () => `node ${node.id} commits ${entry.index}, not on most disks of ${newest.voters}`,
     );
     this.committed.push(entry);
     this.committedInTerm.push(raft.term);
+  }
+
+  private isOnMajority(entry: Entry, { voters }: Members): boolean {
+    let disks = 0;
+    for (const { id, disk } of this.nodes()) {
+      if (voters.includes(id) && disk.entries[entry.index - 1]?.data === entry.data) disks += 1;
+    }
+    return disks * 2 > voters.length;
+  }
+
+  /** Thesis §4.1: those of the newest change in the node's log, committed or not; those before. */
+  private membershipsOf(node: TestNode): [Members, Members] {
+    const raft = node.raft as Raft;
+    // What is appended in this turn goes to the disk after it.
+    const entries = [...node.disk.entriesHanded(), ...raft.effects.entries];
+    const changes = entries.filter(
+      ({ kind, index }) => kind === EntryKind.Membership && index <= raft.lastIndex,
+    );
+    const [newest, before] = changes.reverse().map(({ data }) => readMembers(data));
+    return [newest ?? this.base(), before ?? this.base()];
   }
 
   private checkRead(node: TestNode, context: number, index: number): void {

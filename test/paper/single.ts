@@ -13,6 +13,7 @@ import {
 import { Entry, EntryKind, Message, MessageKind } from '../../src/core/raft/message.js';
 import { Raft } from '../../src/core/raft/raft.js';
 import { ELECTION_TICKS_MAX, HEARTBEAT_TICKS } from '../../src/limits.js';
+import { readMembers } from './cluster.js';
 
 const EMPTY = new Uint8Array(0);
 
@@ -58,6 +59,8 @@ export function raftWith(options: SingleOptions = {}): Raft {
   return new Raft({
     nodeId: options.id ?? 1,
     members: { voters: options.voters ?? [1, 2, 3], learners: options.learners ?? [] },
+    readMembers,
+    membershipEntries: [],
     seed: options.seed ?? 1,
     hardState: { term: options.term ?? lastTerm, votedFor: options.votedFor ?? 0 },
     commitIndex: options.commitIndex ?? baseIndex,

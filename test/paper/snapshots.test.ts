@@ -16,6 +16,7 @@ import {
 } from './single.js';
 
 const EMPTY = new Uint8Array(0);
+const MEMBERS = { voters: [1, 2, 3], learners: [] };
 
 /** A follower of node 2 in term 5, whose log has these terms; two entries are committed. */
 function follower(log: readonly number[]) {
@@ -67,7 +68,7 @@ t.test(
     const raft = follower([1, 1, 1, 1, 1, 1]);
     raft.step(offer(4, 3));
     take(raft);
-    t.ok(raft.installSnapshot(5, 3), 'the leader may have had a later one');
+    t.ok(raft.installSnapshot(5, 3, MEMBERS), 'the leader may have had a later one');
     const taken = take(raft);
     t.equal(taken.resetTo, 5);
     t.equal(taken.commitIndex, 5);
@@ -91,7 +92,7 @@ t.test('§7: a snapshot of what is committed meanwhile changes nothing', (t) => 
     messageOf(MessageKind.Append, 2, 1, { term: 5, index: 3, logTerm: 1, entries, commit: 6 }),
   );
   take(raft);
-  t.notOk(raft.installSnapshot(5, 1));
+  t.notOk(raft.installSnapshot(5, 1, MEMBERS));
   t.notOk(raft.effects.hasAppend);
   t.equal(raft.lastIndex, 6);
   t.end();
@@ -101,7 +102,7 @@ t.test('an acknowledgement of entries that a snapshot replaced does not leave', 
   const raft = follower([1, 1]);
   const entries = entriesOf([2, 2, 2, 2, 2], 3);
   raft.step(messageOf(MessageKind.Append, 2, 1, { term: 5, index: 2, logTerm: 1, entries }));
-  t.ok(raft.installSnapshot(4, 3), 'entry 4 has another term');
+  t.ok(raft.installSnapshot(4, 3, MEMBERS), 'entry 4 has another term');
   const taken = take(raft);
   t.equal(taken.entries.length, 0);
   t.strictSame(
@@ -116,7 +117,7 @@ t.test('an append under way when the log is replaced counts for nothing when it 
   const entries = entriesOf([2, 2, 2, 2, 2], 3);
   raft.step(messageOf(MessageKind.Append, 2, 1, { term: 5, index: 2, logTerm: 1, entries }));
   const { appendId } = take(raft);
-  t.ok(raft.installSnapshot(4, 3));
+  t.ok(raft.installSnapshot(4, 3, MEMBERS));
   raft.onAppended(appendId);
   t.equal(raft.durableIndex, 4);
   t.end();

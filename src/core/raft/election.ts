@@ -48,6 +48,7 @@ function leaveRole(state: RaftState): void {
   state.progress = [];
   state.votes.clear();
   state.isTermOpen = false;
+  state.isLeaving = false;
   state.transferTarget = 0;
   state.effects.roleChanged = true;
 }
@@ -165,6 +166,7 @@ function becomeLeader(state: RaftState): void {
   state.electionElapsed = 0;
   state.heartbeatElapsed = 0;
   state.progress = [];
+  state.isLeaving = !state.isVoter;
   addProgress(state, state.members.voters);
   addProgress(state, state.members.learners);
 }

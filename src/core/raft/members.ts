@@ -11,6 +11,12 @@ export interface Members {
   readonly learners: readonly number[];
 }
 
+/** The membership that an entry of the log, or its base, put in force. */
+export interface MembersAt {
+  readonly index: number;
+  readonly members: Members;
+}
+
 /** Votes, acknowledgements or matches that decide. */
 export function majorityOf(voters: number): number {
   return (voters >>> 1) + 1;

@@ -10,7 +10,7 @@ export const EntryKind = {
   NoOp: 1,
   /** A batch of lock operations, possibly empty (a pulse). */
   Batch: 2,
-  /** A membership change (LOG LIFE); its body is a membership record. */
+  /** A change of the members: the host finds the record of them in its body. */
   Membership: 3,
 } as const;
 export type EntryKind = (typeof EntryKind)[keyof typeof EntryKind];

@@ -11,7 +11,6 @@ import { Prng } from '../../collections/prng.js';
 import { ELECTION_TICKS_MIN, HEARTBEAT_TICKS, MEMBERS_MAX } from '../../limits.js';
 import { type Effects, type HardState, Role } from './effects.js';
 import {
-  addProgress,
   becomeFollower,
   campaign,
   campaignPreVote,
@@ -22,6 +21,15 @@ import {
 } from './election.js';
 import { RaftLog } from './log.js';
 import type { Members } from './members.js';
+import {
+  ChangeRefusal,
+  leaveWhenCommitted,
+  mayCampaign,
+  membershipIndex,
+  noteAppended,
+  noteCompacted,
+  refuseChange,
+} from './membership.js';
 import { type Entry, EntryKind, type Message, MessageKind } from './message.js';
 import { ProgressState } from './progress.js';
 import {
@@ -54,7 +62,12 @@ import { beginTransfer } from './transfer.js';
 
 export interface RaftOptions {
   readonly nodeId: number;
+  /** Those in force at the base of the log. */
   readonly members: Members;
+  /** Finds the members in the data of a membership entry. */
+  readonly readMembers: (data: Uint8Array) => Members;
+  /** The membership entries behind the base, the oldest first. */
+  readonly membershipEntries: readonly Entry[];
   /**
    * Seed of the election time-outs and of the numbers of forwarded reads: another at each start,
    * or an answer meant for an earlier life may be taken for one of this (stale read).
@@ -91,9 +104,11 @@ export class Raft {
       options.members,
       log,
       new Prng(options.seed),
+      options.readMembers,
       term,
       votedFor,
     );
+    for (const entry of options.membershipEntries) noteAppended(this.state, entry);
     if (isBehindBase) saveHardState(this.state);
     assert(options.commitIndex <= log.lastIndex, 'commit hint: not past the end of the log');
     this.state.commitIndex = Math.max(options.commitIndex, log.baseIndex);
@@ -127,8 +142,13 @@ export class Raft {
   get lastIndex(): number {
     return this.state.log.lastIndex;
   }
+  /** Those in force: of the newest membership in the log, committed or not. */
   get members(): Members {
     return this.state.members;
+  }
+  /** Index of the entry that put them in force, 0 or that of the base when none is in the log. */
+  get membershipIndex(): number {
+    return membershipIndex(this.state);
   }
   /** Leader whose first entry of this term is in the log: it may propose. */
   get isProposing(): boolean {
@@ -178,15 +198,16 @@ export class Raft {
   compact(index: number): void {
     assert(index <= this.state.commitIndex, 'compact: only what is committed');
     this.state.log.compactTo(index);
+    noteCompacted(this.state, index);
   }
 
   /**
-   * The host has a durable snapshot of (index, term) from another node. True: it stands for the
-   * whole log from now on, and effects.resetTo says so to the log; the host continues from it.
-   * False: the log holds what it covers.
+   * The host has a durable snapshot of (index, term) from another node, whose state has `members`.
+   * True: it stands for the whole log from now on, and effects.resetTo says so to the log; the host
+   * continues from it. False: the log holds what it covers.
    */
-  installSnapshot(index: number, term: number): boolean {
-    return installSnapshot(this.state, index, term);
+  installSnapshot(index: number, term: number, members: Members): boolean {
+    return installSnapshot(this.state, index, term, members);
   }
 
   /** For status: what the leader knows of each other member. */
@@ -205,7 +226,8 @@ export class Raft {
     if (state.role !== Role.Leader) {
       abortOverdueReads(state);
       state.electionElapsed += 1;
-      if (state.electionElapsed >= state.electionTimeout && state.isVoter) campaignPreVote(state);
+      const isOverdue = state.electionElapsed >= state.electionTimeout;
+      if (isOverdue && mayCampaign(state)) campaignPreVote(state);
       return;
     }
     state.electionElapsed += 1;
@@ -233,7 +255,24 @@ export class Raft {
       return appendAsLeader(state, kind, data);
     }
     if (!this.isProposing) return 0;
+    if (kind === EntryKind.Membership) return this.proposeMembers(data);
     return appendAsLeader(state, kind, data);
+  }
+
+  /** Whether `members` may be proposed now, and why not. */
+  refuseChange(members: Members): ChangeRefusal {
+    return refuseChange(this.state, members);
+  }
+
+  /** Who leaves is sent the entry that says so, and nothing after it. */
+  private proposeMembers(data: Uint8Array): number {
+    const { state } = this;
+    if (refuseChange(state, state.readMembers(data)) !== ChangeRefusal.None) return 0;
+    const index = appendAsLeader(state, EntryKind.Membership, data);
+    noteAppended(state, state.log.entryAt(index) as Entry);
+    commitByMajority(state);
+    answerConfirmedRounds(state);
+    return index;
   }
 
   /**
@@ -261,6 +300,7 @@ export class Raft {
     }
     assert(state.durableIndex <= state.log.lastIndex, 'durable: not past the end of the log');
     commitByMajority(state);
+    if (state.isLeaving) leaveWhenCommitted(state);
   }
 
   /** The log read what a LogReadWish for `peer` asked; empty when it was cut meanwhile. */
@@ -276,20 +316,6 @@ export class Raft {
   /** Hands leadership to `target`. False when that cannot begin here and now. */
   transfer(target: number): boolean {
     return beginTransfer(this.state, target);
-  }
-
-  /** Puts a committed membership in force (LOG LIFE proposes them one server at a time). */
-  setMembers(members: Members): void {
-    const state = this.state;
-    state.members = members;
-    if (state.role !== Role.Leader) return;
-    const isMember = (nodeId: number): boolean =>
-      members.voters.includes(nodeId) || members.learners.includes(nodeId);
-    state.progress = state.progress.filter((progress) => isMember(progress.nodeId));
-    addProgress(state, members.voters);
-    addProgress(state, members.learners);
-    commitByMajority(state);
-    answerConfirmedRounds(state);
   }
 
   /** Takes one message of another replica, or this node's own vote once it is durable. */
@@ -366,9 +392,10 @@ export class Raft {
     if (message.kind === MessageKind.ReadIndexReply) {
       handleReadIndexReply(state, message);
     } else if (message.kind === MessageKind.TimeoutNow) {
-      if (state.isVoter && state.role !== Role.Leader) campaign(state, true);
+      if (mayCampaign(state) && state.role !== Role.Leader) campaign(state, true);
     } else if (state.role === Role.Leader) {
       this.stepLeader(message);
+      if (state.isLeaving) leaveWhenCommitted(state);
     }
   }
 

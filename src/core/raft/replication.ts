@@ -7,7 +7,8 @@
  */
 import { assert } from '../../collections/assert.js';
 import { Role } from './effects.js';
-import { majorityValue } from './members.js';
+import { type Members, majorityValue } from './members.js';
+import { noteAppended, noteReset, noteTruncated } from './membership.js';
 import { type Entry, type Message, MessageKind } from './message.js';
 import { type Progress, ProgressState } from './progress.js';
 import { releaseHeldReads } from './read-index.js';
@@ -49,6 +50,7 @@ function takeEntries(state: RaftState, entries: readonly Entry[]): void {
     }
     log.append(entry);
     state.effects.entries.push(entry);
+    noteAppended(state, entry);
   }
 }
 
@@ -58,6 +60,7 @@ function takeEntries(state: RaftState, entries: readonly Entry[]): void {
 function truncate(state: RaftState, from: number): void {
   assert(from > state.commitIndex, 'truncate: a committed entry is for ever');
   state.log.truncateFrom(from);
+  noteTruncated(state, from);
   const effects = state.effects;
   while (
     effects.entries.length > 0 &&
@@ -101,10 +104,16 @@ export function handleSnapshotOffer(state: RaftState, message: Message): void {
 }
 
 /**
- * A snapshot at (index, term), which is on this node's disk, stands for the log (Raft §7). False
- * when the log has it all: nothing was changed but the commit index, and apply goes on by itself.
+ * A snapshot at (index, term), which is on this node's disk and whose state has `members`, stands
+ * for the log (Raft §7). False when the log has it all: nothing was changed but the commit index,
+ * and apply goes on by itself.
  */
-export function installSnapshot(state: RaftState, index: number, term: number): boolean {
+export function installSnapshot(
+  state: RaftState,
+  index: number,
+  term: number,
+  members: Members,
+): boolean {
   if (index <= state.commitIndex) return false;
   if (state.log.isMatch(index, term)) {
     advanceCommit(state, index);
@@ -112,6 +121,7 @@ export function installSnapshot(state: RaftState, index: number, term: number): 
   }
   assert(state.role !== Role.Leader, 'install: a leader has every committed entry (Raft §5.4)');
   state.log.resetTo(index, term);
+  noteReset(state, index, members);
   state.commitIndex = index;
   state.durableIndex = index;
   state.handedIndex = index;

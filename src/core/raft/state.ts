@@ -8,7 +8,7 @@ import type { Prng } from '../../collections/prng.js';
 import { ELECTION_TICKS_MAX, ELECTION_TICKS_MIN, MEMBERS_MAX } from '../../limits.js';
 import { Effects, Role } from './effects.js';
 import type { RaftLog } from './log.js';
-import type { Members } from './members.js';
+import type { Members, MembersAt } from './members.js';
 import { Message, type MessageKind } from './message.js';
 import type { Progress } from './progress.js';
 
@@ -92,14 +92,25 @@ export class RaftState {
   /** Scratch for quorum arithmetic. */
   readonly scratch = new Float64Array(MEMBERS_MAX);
 
+  /** The members in force: those of the newest element. */
+  members: Members;
+  /** Memberships of the log, from that of its base on; never empty (membership.ts). */
+  readonly memberships: MembersAt[];
+  /** Leader that is no voter any more: it leads until that is committed. */
+  isLeaving = false;
+
+  /** `members`: those at the base of the log. `readMembers`: finds them in a membership entry. */
   constructor(
     readonly nodeId: number,
-    public members: Members,
+    members: Members,
     readonly log: RaftLog,
     readonly prng: Prng,
+    readonly readMembers: (data: Uint8Array) => Members,
     term: number,
     votedFor: number,
   ) {
+    this.members = members;
+    this.memberships = [{ index: log.baseIndex, members }];
     this.term = term;
     this.votedFor = votedFor;
     this.commitIndex = log.baseIndex;
