@@ -15,14 +15,17 @@ export class Holder {
   private readonly child: ChildProcess;
   private readonly told: HolderMessage[] = [];
 
-  private constructor(plan: HolderPlan) {
-    this.child = fork(compiledFile('test/guards/holder-process.ts'), [JSON.stringify(plan)]);
+  private constructor(plan: HolderPlan, signal: AbortSignal | undefined) {
+    const options = { killSignal: 'SIGKILL', ...(signal && { signal }) } as const;
+    const file = compiledFile('test/guards/holder-process.ts');
+    this.child = fork(file, [JSON.stringify(plan)], options);
+    this.child.on('error', () => undefined); // the signal; next() tells that it has ended
     this.child.on('message', (message: HolderMessage) => this.told.push(message));
   }
 
-  /** Resolves when it holds the lock. */
-  static async start(plan: HolderPlan): Promise<Holder> {
-    const holder = new Holder(plan);
+  /** Resolves when it holds the lock. The signal ends it, also while it is stopped. */
+  static async start(plan: HolderPlan, signal?: AbortSignal): Promise<Holder> {
+    const holder = new Holder(plan, signal);
     const message = await holder.next();
     if (message.type !== 'holds') throw new Error(`holder said ${message.type}`);
     holder.token = message.token;
