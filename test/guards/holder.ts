@@ -9,6 +9,9 @@ import { Hopeless, waitFor } from '../cluster/wait-for.js';
 import { compiledFile } from '../gate/paths.js';
 import type { HolderMessage, HolderPlan } from './holder-process.js';
 
+/** It may have connected, and waited for its lock, for as long as PATIENCE lets it. */
+const TELL_MS_MAX = 180_000;
+
 export class Holder {
   /** Fencing token of its lease. */
   token = 0;
@@ -39,11 +42,12 @@ export class Holder {
 
   /** What it tells next. */
   async next(): Promise<HolderMessage> {
-    return waitFor('the holder to tell', () => {
+    const look = () => {
       const ended = this.child.exitCode ?? this.child.signalCode;
       if (this.told.length === 0 && ended !== null) throw new Hopeless(`holder ended: ${ended}`);
       return this.told.shift();
-    });
+    };
+    return waitFor('the holder to tell', look, TELL_MS_MAX);
   }
 
   /** Stops it by SIGSTOP; resolves when it stands still. */

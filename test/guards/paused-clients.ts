@@ -21,6 +21,8 @@ const STOP_MS = 5_000;
 /** From one stop to the next: the other client often writes meanwhile, and is at times stopped too. */
 const REST_MS_LEAST = 2_500;
 const REST_MS_SPREAD = 4_000;
+/** Until all are connected; and, at the end, until all have counted for the last time. */
+const READY_MS_MAX = 90_000;
 const LAST_WORDS_MS = 90_000;
 
 /** What is done, for the head of a report. */
@@ -86,7 +88,8 @@ export async function runPausedClients(
   const door = await openDoor(place, name);
   const clients = Array.from({ length: CLIENTS }, () => new CountingProcess(plan, signal));
   try {
-    await waitFor('every client to be ready', () => clients.every((each) => each.isReady));
+    const isReady = () => clients.every((each) => each.isReady);
+    await waitFor('every client to be ready', isReady, READY_MS_MAX);
     const pauses = await stopAndGo(clients, minutes, new Prng(seed));
     for (const client of clients) client.finish();
     const all = () => clients.every((each) => each.sum !== null);

@@ -11,7 +11,7 @@ import { Holder } from './holder.js';
 import type { HolderMessage } from './holder-process.js';
 import { HoldingRelay } from './holding-relay.js';
 import type { GuardRow } from './report.js';
-import type { Door, Place, Resource } from './resource.js';
+import { type Door, PATIENCE, type Place, type Resource } from './resource.js';
 import { Desk } from './resources/desk.js';
 import { openDoor } from './resources/open.js';
 
@@ -51,7 +51,7 @@ class Rival {
 
   /** Is granted the lock and writes, once. Gives the token. */
   async write(value: string): Promise<number> {
-    return this.client.withLock(this.lock, { waitMs: 120_000 }, async (lease) => {
+    return this.client.withLock(this.lock, { waitMs: 120_000, ...PATIENCE }, async (lease) => {
       await this.door.write(fenceOf(lease), value);
       return lease.token;
     });
@@ -64,7 +64,7 @@ async function withRival<T>(
   name: string,
   tell: (rival: Rival) => Promise<T>,
 ): Promise<T> {
-  const client = await connect({ endpoints });
+  const client = await connect({ endpoints, ...PATIENCE });
   const door = await openDoor(place, name);
   try {
     const rival = new Rival(client, door, name);
