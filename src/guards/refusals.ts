@@ -33,7 +33,7 @@ export interface RefusalReporter {
  * a turn of its own; those of the second after it together, one report for each lock and kind.
  *
  * @example
- * const refusals = new RefusalBatches({ report: ({ lock, count }) => refused.inc({ lock }, count) });
+ * const refusals = new RefusalBatches({ report: ({ lock, count }) => stale.inc({ lock }, count) });
  * const guard = new PostgresGuard(pool, { observer: refusals });
  */
 export class RefusalBatches implements GuardObserver {

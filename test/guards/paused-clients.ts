@@ -18,7 +18,7 @@ import { openDoor } from './resources/open.js';
 const CLIENTS = 2;
 const TTL_MS = 2_000;
 const STOP_MS = 5_000;
-/** From one stop to the next: the other client often writes meanwhile, and is at times stopped too. */
+/** From one stop to the next: the other client writes meanwhile, and is at times stopped too. */
 const REST_MS_LEAST = 2_500;
 const REST_MS_SPREAD = 4_000;
 /** Until all are connected; and, at the end, until all have counted for the last time. */
