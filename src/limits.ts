@@ -120,6 +120,10 @@ export const HISTORY_SLICE_MS = 500;
 export const HISTORY_IDLE_MS = 30_000;
 /** Places in the history that the thread can go on from. */
 export const HISTORY_CURSORS_MAX = 2;
+/** A guard's refusals are reported this often for one lock, at most. */
+export const REFUSAL_REPORT_MS = 1_000;
+/** Locks of which one process keeps refusals until then. Full: counted as dropped, not reported. */
+export const REFUSED_LOCKS_MAX = 1_024;
 /** Bytes a second that the background check of the disk reads, by default. */
 export const SCRUB_BYTES_PER_SECOND = 4 << 20;
 /** From the end of one pass of it to the next, and from the start of a node to the first. */

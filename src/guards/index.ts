@@ -48,6 +48,7 @@ export {
   type RedisGuardOptions,
   type RedisWrite,
 } from './redis/redis-guard.js';
+export { type Refusal, RefusalBatches, type RefusalReporter } from './refusals.js';
 export {
   type SqliteDatabase,
   SqliteGuard,

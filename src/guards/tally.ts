@@ -17,7 +17,7 @@ export interface GuardEvent {
   readonly seen: number;
 }
 
-/** Told of every decision. What it throws is counted and goes nowhere else. */
+/** Told of every decision. What it throws or rejects is counted and goes nowhere else. */
 export interface GuardObserver {
   onAccepted?(event: GuardEvent): void;
   onRefused?(event: GuardEvent): void;
@@ -34,7 +34,7 @@ export class Tally {
   refused = 0;
   raised = 0;
   unknown = 0;
-  /** Errors that the observer threw. */
+  /** Errors of the observer. */
   observerErrors = 0;
 
   /** @param resource name of the guard in events and messages. */
@@ -64,11 +64,17 @@ export class Tally {
   }
 
   private tell(hook: Hook, { lock, token }: Fence, seen: number): void {
-    try {
-      this.observer[hook]?.({ resource: this.resource, lock, offered: token, seen });
-    } catch {
-      // A broken observer must not turn a write that was done into one that failed.
+    // A broken observer must not turn a write that was done into one that failed.
+    const onError = (): void => {
       this.observerErrors += 1;
+    };
+    try {
+      const event = { resource: this.resource, lock, offered: token, seen };
+      // The type says void, and an asynchronous function passes for it.
+      const returned: unknown = this.observer[hook]?.(event);
+      if (returned instanceof Promise) returned.catch(onError);
+    } catch {
+      onError();
     }
   }
 }

@@ -1,61 +1,14 @@
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
 import t from 'tap';
+import { colourProblems, launchBrowser, open, SIZES, skipsBrowser } from './browser.js';
 import { Cluster } from './harness.js';
 import { HttpClient } from './http-client.js';
 import { waitFor } from './wait-for.js';
 
-const CHROMIUM = '/usr/bin/chromium';
-const skip = existsSync(CHROMIUM) ? false : 'needs the Debian package chromium';
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
-const SIZES = [
-  { width: 1_280, height: 900 },
-  { width: 400, height: 800 },
-];
-
-/** Relative luminance of `rgb(r, g, b)`. */
-function luminance(colour: string): number {
-  const [red = 0, green = 0, blue = 0] = (colour.match(/[\d.]+/g) ?? []).map(Number);
-  const linear = [red, green, blue].map((part) => {
-    const share = part / 255;
-    return share <= 0.039_28 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.212_6 * (linear[0] ?? 0) + 0.715_2 * (linear[1] ?? 0) + 0.072_2 * (linear[2] ?? 0);
-}
-
-function contrast(left: string, right: string): number {
-  const [dark, light] = [luminance(left), luminance(right)].sort((a, b) => a - b) as [
-    number,
-    number,
-  ];
-  return (light + 0.05) / (dark + 0.05);
-}
-
-interface Opened {
-  readonly page: Page;
-  readonly problems: string[];
-  readonly hosts: Set<string>;
-}
-
-async function open(browser: Browser, url: string, options: object): Promise<Opened> {
-  const page = await browser.newPage(options);
-  const problems: string[] = [];
-  const hosts = new Set<string>();
-  page.on('pageerror', (error) => problems.push(error.message));
-  page.on('console', (message) => {
-    if (message.type() === 'error') problems.push(message.text());
-  });
-  page.on('request', (request) => hosts.add(new URL(request.url()).host));
-  await page.goto(url);
-  return { page, problems, hosts };
-}
-
-t.test('the dashboard in headless Chromium', { skip }, async (t) => {
+t.test('the dashboard in headless Chromium', { skip: skipsBrowser }, async (t) => {
   const cluster = await Cluster.start({ test: t });
   const client = new HttpClient();
   t.teardown(() => client.close());
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
-  t.teardown(() => browser.close());
+  const browser = await launchBrowser(t);
   let base = '';
   /** A browser makes this machine busy, so that others may lead by now: the leader is asked for. */
   const aimAtFollower = async (): Promise<number> => {
@@ -115,18 +68,8 @@ t.test('the dashboard in headless Chromium', { skip }, async (t) => {
         await page.waitForSelector('#live.good');
         await page.waitForSelector('#latency canvas');
         const label = `${colorScheme} ${viewport.width}`;
-        const width = Number(await page.evaluate('document.documentElement.scrollWidth'));
-        t.ok(width <= viewport.width, `${label}: ${width} columns, nothing to the side`);
-        const colours = (await page.evaluate(`['body', 'h2', 'th', '#live', '.link'].map((each) => {
-          let place = document.querySelector(each);
-          const ink = getComputedStyle(place).color;
-          const clear = 'rgba(0, 0, 0, 0)';
-          while (getComputedStyle(place).backgroundColor === clear) place = place.parentElement;
-          return [each, ink, getComputedStyle(place).backgroundColor];
-        })`)) as [string, string, string][];
-        for (const [place, ink, ground] of colours) {
-          t.ok(contrast(ink, ground) >= 4.5, `${label} ${place}: ${contrast(ink, ground)}`);
-        }
+        const places = ['body', 'h2', 'th', '#live', '.link'];
+        t.same(await colourProblems(page, places), [], label);
         await page.close();
       }
     }

@@ -9,6 +9,7 @@ import { connect, type Lease } from '../../src/client/index.js';
 import { fenceOf } from '../../src/guards/fence.js';
 import { isStaleToken } from '../../src/guards/stale-token.js';
 import type { HolderPlan } from './holder-process.js';
+import { PATIENCE } from './resource.js';
 import { openDoor } from './resources/open.js';
 
 const WORK_MS = 60;
@@ -29,7 +30,7 @@ const tell = (message: CounterMessage): void => {
 };
 
 const plan = JSON.parse(process.argv[2] ?? '') as HolderPlan;
-const client = await connect({ endpoints: plan.endpoints });
+const client = await connect({ endpoints: plan.endpoints, ...PATIENCE });
 const door = await openDoor(plan.place, plan.cell);
 let accepted = 0;
 let refused = 0;

@@ -8,7 +8,7 @@
 import { connect } from '../../src/client/index.js';
 import { fenceOf } from '../../src/guards/fence.js';
 import { isStaleToken } from '../../src/guards/stale-token.js';
-import type { Place } from './resource.js';
+import { PATIENCE, type Place } from './resource.js';
 import { openDoor } from './resources/open.js';
 
 /** What the process is to hold and write; given as JSON. */
@@ -32,12 +32,13 @@ const tell = (message: HolderMessage): void => {
 };
 
 const plan = JSON.parse(process.argv[2] ?? '') as HolderPlan;
-const client = await connect({ endpoints: plan.endpoints });
+const client = await connect({ endpoints: plan.endpoints, ...PATIENCE });
 const door = await openDoor(plan.place, plan.cell);
 // A first look opens the connection, so that what is held later is the write alone.
 await door.read();
 const { ttlMs } = plan;
-const lease = await client.acquire(plan.lock, { ttlMs, waitMs: 60_000, session: null });
+const options = { ttlMs, waitMs: 60_000, session: null, ...PATIENCE } as const;
+const lease = await client.acquire(plan.lock, options);
 tell({ type: 'holds', token: lease.token });
 
 process.on('message', async (value: string) => {

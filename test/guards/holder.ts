@@ -9,20 +9,26 @@ import { Hopeless, waitFor } from '../cluster/wait-for.js';
 import { compiledFile } from '../gate/paths.js';
 import type { HolderMessage, HolderPlan } from './holder-process.js';
 
+/** It may have connected, and waited for its lock, for as long as PATIENCE lets it. */
+const TELL_MS_MAX = 180_000;
+
 export class Holder {
   /** Fencing token of its lease. */
   token = 0;
   private readonly child: ChildProcess;
   private readonly told: HolderMessage[] = [];
 
-  private constructor(plan: HolderPlan) {
-    this.child = fork(compiledFile('test/guards/holder-process.ts'), [JSON.stringify(plan)]);
+  private constructor(plan: HolderPlan, signal: AbortSignal | undefined) {
+    const options = { killSignal: 'SIGKILL', ...(signal && { signal }) } as const;
+    const file = compiledFile('test/guards/holder-process.ts');
+    this.child = fork(file, [JSON.stringify(plan)], options);
+    this.child.on('error', () => undefined); // the signal; next() tells that it has ended
     this.child.on('message', (message: HolderMessage) => this.told.push(message));
   }
 
-  /** Resolves when it holds the lock. */
-  static async start(plan: HolderPlan): Promise<Holder> {
-    const holder = new Holder(plan);
+  /** Resolves when it holds the lock. The signal ends it, also while it is stopped. */
+  static async start(plan: HolderPlan, signal?: AbortSignal): Promise<Holder> {
+    const holder = new Holder(plan, signal);
     const message = await holder.next();
     if (message.type !== 'holds') throw new Error(`holder said ${message.type}`);
     holder.token = message.token;
@@ -36,11 +42,12 @@ export class Holder {
 
   /** What it tells next. */
   async next(): Promise<HolderMessage> {
-    return waitFor('the holder to tell', () => {
+    const look = () => {
       const ended = this.child.exitCode ?? this.child.signalCode;
       if (this.told.length === 0 && ended !== null) throw new Hopeless(`holder ended: ${ended}`);
       return this.told.shift();
-    });
+    };
+    return waitFor('the holder to tell', look, TELL_MS_MAX);
   }
 
   /** Stops it by SIGSTOP; resolves when it stands still. */

@@ -7,6 +7,10 @@
  */
 import type { Fence } from '../../src/guards/fence.js';
 import type { Guard } from '../../src/guards/guard.js';
+import { REQUEST_DEADLINE_MAX_MS } from '../../src/limits.js';
+
+/** Calls in these tests are given the most: a machine that runs all of it may be busy. */
+export const PATIENCE = { deadlineMs: REQUEST_DEADLINE_MAX_MS } as const;
 
 export const KINDS = ['postgres', 'redis', 's3', 'sqlite', 'proxy'] as const;
 export type Kind = (typeof KINDS)[number];

@@ -3,14 +3,15 @@
  * writes; then A's write comes. It must be refused, counted, and leave no trace.
  *
  * Owns: two forms of it: A itself is stopped before it writes (SIGSTOP), or its write was sent and
- * is held in the network. Tokens are what the cluster grants. Used by: stories.test.ts, main.ts.
+ * is held in the network. Tokens are what the cluster grants. Used by: guards.test.ts, main.ts.
  */
 import { type Client, connect } from '../../src/client/index.js';
 import { fenceOf } from '../../src/guards/fence.js';
 import { Holder } from './holder.js';
 import type { HolderMessage } from './holder-process.js';
 import { HoldingRelay } from './holding-relay.js';
-import type { Door, Place, Resource } from './resource.js';
+import type { GuardRow } from './report.js';
+import { type Door, PATIENCE, type Place, type Resource } from './resource.js';
 import { Desk } from './resources/desk.js';
 import { openDoor } from './resources/open.js';
 
@@ -20,6 +21,8 @@ export interface StoryPlan {
   readonly ttlMs: number;
   /** How long A stays stopped at least. */
   readonly pauseMs: number;
+  /** Ends A's process. */
+  readonly signal?: AbortSignal;
 }
 
 /** What happened. */
@@ -36,6 +39,7 @@ export interface StoryRecord {
 }
 
 const SEED = 'seed';
+const VALUE_OF_B = 'by B';
 
 /** B, in this process. */
 class Rival {
@@ -47,7 +51,7 @@ class Rival {
 
   /** Is granted the lock and writes, once. Gives the token. */
   async write(value: string): Promise<number> {
-    return this.client.withLock(this.lock, { waitMs: 120_000 }, async (lease) => {
+    return this.client.withLock(this.lock, { waitMs: 120_000, ...PATIENCE }, async (lease) => {
       await this.door.write(fenceOf(lease), value);
       return lease.token;
     });
@@ -60,7 +64,7 @@ async function withRival<T>(
   name: string,
   tell: (rival: Rival) => Promise<T>,
 ): Promise<T> {
-  const client = await connect({ endpoints });
+  const client = await connect({ endpoints, ...PATIENCE });
   const door = await openDoor(place, name);
   try {
     const rival = new Rival(client, door, name);
@@ -87,13 +91,14 @@ async function recordOf(
 export function tellOfPause(resource: Resource, plan: StoryPlan): Promise<StoryRecord> {
   const name = `story/${resource.place.kind}/pause`;
   return withRival(resource, plan, name, async (rival) => {
-    const { endpoints, ttlMs, pauseMs } = plan;
+    const { endpoints, ttlMs, pauseMs, signal } = plan;
     const { place } = resource;
-    const holder = await Holder.start({ endpoints, ttlMs, lock: name, place, cell: name });
+    const asked = { endpoints, ttlMs, lock: name, place, cell: name };
+    const holder = await Holder.start(asked, signal);
     try {
       await holder.stop();
       const stoppedMs = performance.now();
-      const tokenB = await rival.write('by B');
+      const tokenB = await rival.write(VALUE_OF_B);
       const restMs = pauseMs - (performance.now() - stoppedMs);
       if (restMs > 0) await new Promise((resolve) => setTimeout(resolve, restMs));
       holder.write('by A');
@@ -112,14 +117,15 @@ export function tellOfDelay(resource: Resource, plan: StoryPlan): Promise<StoryR
     const desk = resource.place.port === 0 ? await Desk.start(rival.door) : null;
     const relay = await HoldingRelay.start(desk?.port ?? resource.place.port);
     const place: Place = { ...resource.place, port: relay.port };
-    const { endpoints, ttlMs } = plan;
-    const holder = await Holder.start({ endpoints, ttlMs, lock: name, place, cell: name });
+    const { endpoints, ttlMs, signal } = plan;
+    const asked = { endpoints, ttlMs, lock: name, place, cell: name };
+    const holder = await Holder.start(asked, signal);
     try {
       relay.holdFrom(resource.decidingBytes);
       holder.write('by A');
       await relay.holds();
       await holder.stop(); // so that its lease runs out
-      const tokenB = await rival.write('by B');
+      const tokenB = await rival.write(VALUE_OF_B);
       relay.letGo();
       holder.cont();
       return await recordOf(rival, name, holder.token, tokenB, await holder.next());
@@ -140,8 +146,33 @@ export function faultsOf(record: StoryRecord): string[] {
   else if (said.seen !== tokenB || said.offered !== tokenA) {
     faults.push(`the refusal says ${said.offered} after ${said.seen}`);
   }
-  if (value !== 'by B') faults.push(`the value is ${value}`);
+  if (value !== VALUE_OF_B) faults.push(`the value is ${value}`);
   if (refused === 0) faults.push('the resource counted no refusal');
   if (mark !== tokenB) faults.push(`the mark is ${mark}, B's token is ${tokenB}`);
   return faults;
+}
+
+/** Both forms at once, each with a line of its own, and what they come to. */
+export async function playStories(
+  resource: Resource,
+  plan: StoryPlan,
+  say: (line: string) => void,
+): Promise<GuardRow> {
+  const { server, place } = resource;
+  const { kind } = place;
+  const forms = ['stopped', 'held in the network'];
+  const records = await Promise.all([tellOfPause(resource, plan), tellOfDelay(resource, plan)]);
+  const faults: string[] = [];
+  for (const [at, record] of records.entries()) {
+    const { tokenA, tokenB, said, refused } = record;
+    const counted = refused === null ? 'it does not count' : `it counts ${refused}`;
+    const words = `A had token ${tokenA}, B wrote with ${tokenB}, A was ${said.type}; ${counted}`;
+    say(`${kind}, ${forms[at]}: ${words}`);
+    faults.push(...faultsOf(record).map((fault) => `${forms[at]}: ${fault}`));
+  }
+  const refused = records.filter(({ said }) => said.type === 'refused').length;
+  const lost = records.filter(({ value }) => value !== VALUE_OF_B).length;
+  // The seed and B's, in each form.
+  const writes = 2 * records.length;
+  return { kind, server, pauses: records.length, writes, refused, unknown: 0, lost, faults };
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import t from 'tap';
 import { HoldfastError, isHoldfastError } from '../../../src/client/errors.js';
 import { checkFence, type Fence, fenceOf, judge } from '../../../src/guards/fence.js';
@@ -66,6 +67,9 @@ t.test('a tally counts, tells its observer, and outlives what that throws', asyn
     onRefused: () => {
       throw new Error('broken observer');
     },
+    onRaised: async () => {
+      throw new Error('an observer that breaks later');
+    },
   });
   tally.onAccepted({ lock: 'a', token: 5 }, 4);
   tally.onRefused({ lock: 'a', token: 3 }, 5);
@@ -73,4 +77,6 @@ t.test('a tally counts, tells its observer, and outlives what that throws', asyn
   tally.onUnknown({ lock: 'a', token: 9 });
   t.same(told, [{ resource: 'redis', lock: 'a', offered: 5, seen: 4 }]);
   t.match(tally, { accepted: 1, refused: 1, raised: 1, unknown: 1, observerErrors: 1 });
+  await nextTurn();
+  t.equal(tally.observerErrors, 2, 'a rejection is no unhandled one');
 });
