@@ -34,8 +34,8 @@ export interface ChaosResult {
   readonly faultCounts: ReadonlyMap<string, number>;
   /** What each checker looked at. */
   readonly seen: ReadonlyMap<string, number>;
-  /** Snapshots that came to count, made and fetched, and fetches that failed. */
-  readonly snapshots: { readonly kept: number; readonly fetched: number; readonly cut: number };
+  /** What became of snapshots, by what a cluster counts. */
+  readonly snapshots: Readonly<SimCluster['counts']>;
   /** Over every event of the run and the state at the end: equal for two runs of one seed. */
   readonly digest: string;
   /** The whole story in lines, made when it is asked for. */
