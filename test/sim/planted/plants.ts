@@ -307,6 +307,24 @@ const SNAPSHOTS: readonly Plant[] = [
     replace: 'return',
   },
   {
+    name: 'snapshots: a failed sync of a folder is swallowed',
+    file: 'io/sync-folder.ts',
+    find: '    fs.fsyncSync(handle);\n',
+    replace: '    try {\n      fs.fsyncSync(handle);\n    } catch {}\n',
+  },
+  {
+    name: 'snapshots: a draft whose write failed is made again',
+    file: 'server/snapshot-jobs.ts',
+    find: 'if (error instanceof FailedWrite) throw error;\n    logger.error(',
+    replace: 'logger.error(',
+  },
+  {
+    name: 'snapshots: one whose write failed is fetched again',
+    file: 'server/snapshot-jobs.ts',
+    find: 'if (error instanceof FailedWrite) throw error;\n    logger.warn(',
+    replace: 'logger.warn(',
+  },
+  {
     name: 'snapshots: a rename counts before it is durable',
     file: 'io/snapshots/snapshot-folder.ts',
     find: 'fs.renameSync(from, to);\n  syncFolder(path.dirname(to));',
