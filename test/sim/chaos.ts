@@ -160,11 +160,15 @@ class ChaosRun {
     const worker = new SimWorker(cluster, history, id, {
       locks: world.between(1, 6),
       ttlMs: world.between(...plan.ttlMs),
+      renewedTtlMs: plan.ttlMs,
       waitMsMax: plan.waitMsMax,
       paceUs: plan.paceUs,
       usesSessions: world.prng.below(10) < plan.sessionTenths,
       clockRate: this.drawRate(),
       delayUs: plan.clientDelayUs,
+      notAfter: plan.notAfter,
+      principal: 1 + (id % plan.principals),
+      idPrefix: `w${Math.ceil(id / plan.principals)}`,
     });
     this.workers.push(worker);
   }

@@ -1,6 +1,7 @@
 /**
  * Snapshots on media that lose what was not synced: the process is killed at any sync point
- * and between any two names that go, and later the power goes. What a start has gone on from is there at the next.
+ * and between any two names that go, and later the power goes. What a start has gone on from is
+ * there at the next.
  */
 import t, { type Test } from 'tap';
 import { Prng } from '../../src/collections/prng.js';

@@ -3,8 +3,9 @@
  *
  * Owns: what survives a crash, and the points at which a crash or an error can strike: each sync,
  * and each name that goes when a folder is removed. Every error of the device is counted, so that
- * it can be demanded that somebody has ended by it. The production files of src/io run on it unchanged: every path below MEDIA_ROOT is answered here in
- * place of LMDB and of the file system, all others go their usual way.
+ * it can be demanded that somebody has ended by it. The production files of src/io run on it
+ * unchanged: every path below MEDIA_ROOT is answered here in place of LMDB and of the file system,
+ * all others go their usual way.
  * Used by: sim-disk.ts.
  */
 import fs from 'node:fs';
