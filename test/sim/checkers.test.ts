@@ -173,7 +173,14 @@ t.test('cluster time: ahead of true time, or behind it, by more than a stamp is 
   const entry = (index: number, madeMs: number, stampMs: number): LedgerEntry => {
     const lists = { outcomes: [], completions: [], events: [] };
     const nothing = { data: new Uint8Array(0), hasDeadlines: true, ...lists };
-    const about = { term: 1, makerId: 1, sum: 0, digest: '', appliedUs: madeMs * 1_000 };
+    const about = {
+      term: 1,
+      makerId: 1,
+      sum: 0,
+      digest: '',
+      revision: 0,
+      appliedUs: madeMs * 1_000,
+    };
     return { index, madeUs: madeMs * 1_000, stampMs, ...about, ...nothing };
   };
   const first = entry(1, 10, 10);
