@@ -6,6 +6,7 @@
  * right, renamed). Never: waits or carries out a step; who drives a job does, and throws into it
  * what failed. Driven by: snapshots.ts on worker threads, by the simulator on simulated media.
  */
+import { FailedWrite } from '../io/failed-write.js';
 import type { FetchResult } from '../io/peers/snapshot-fetch.js';
 import type { SnapshotLender } from '../io/snapshots/lender.js';
 import { restoreSlices } from '../io/snapshots/restore.js';
@@ -49,7 +50,10 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Makes a draft of the state at `index`. A failure is told, and tried again later. */
+/**
+ * Makes a draft of the state at `index`. A failure is told, and tried again later; a failed write
+ * ends the job with it, and the node (I10).
+ */
 export function* makeDraft(options: JobOptions, index: number): Job {
   const { lender, events, logger } = options;
   yield { kind: 'seal' };
@@ -57,6 +61,7 @@ export function* makeDraft(options: JobOptions, index: number): Job {
   try {
     made = (yield { kind: 'compact', index, baseIndex: lender.index }) as CompactionResult;
   } catch (error) {
+    if (error instanceof FailedWrite) throw error;
     logger.error({ index, reason: describe(error) }, 'a snapshot could not be made');
     events.onDraft(null);
     return;
@@ -85,13 +90,14 @@ export function* discardDraft(options: JobOptions, index: number, digest: string
   options.events.onDiscarded();
 }
 
-/** Fetches the snapshot of `nodeId`, builds its machine, and makes it count. */
+/** Fetches the snapshot of `nodeId`, builds its machine, and makes it count. Fails as makeDraft. */
 export function* fetchNewest(options: JobOptions, nodeId: number, leastIndex: number): Job {
   const { events, logger } = options;
   let fetched: FetchResult;
   try {
     fetched = (yield { kind: 'fetch', nodeId, leastIndex }) as FetchResult;
   } catch (error) {
+    if (error instanceof FailedWrite) throw error;
     logger.warn({ from: nodeId, reason: describe(error) }, 'a snapshot could not be fetched');
     events.onFetched(null);
     return;

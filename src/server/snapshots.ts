@@ -3,7 +3,8 @@
  *
  * Owns: how each step of a job is carried out, and waited for. Never: which steps there are
  * (snapshot-jobs.ts), when, or whether a digest is right; the replica decides. A job that fails
- * before its rename is told and tried again later; after it, the node ends. Made by: node.ts.
+ * before its rename is told and tried again later; after it, or by a failed write, the node ends.
+ * Made by: node.ts.
  */
 import { setImmediate as rest } from 'node:timers/promises';
 import type { Settings } from '../core/locks/settings.js';

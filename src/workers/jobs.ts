@@ -4,6 +4,7 @@
  * Owns: the list. Each job gets plain values and paths, and gives plain values; files that a job
  * writes are durable when it ends. Never: state of the node. Loaded by: piscina, on its threads.
  */
+import { type Written, written } from '../io/failed-write.js';
 import {
   type HistoryShape,
   keepSegments as linkSegments,
@@ -27,13 +28,13 @@ export interface SnapshotName {
 }
 
 /** Makes a draft of the state at an index. */
-export function compact(task: CompactionTask): CompactionResult {
-  return compactLog(task);
+export function compact(task: CompactionTask): Promise<Written<CompactionResult>> {
+  return written(() => compactLog(task));
 }
 
 /** Fetches the newest snapshot of another member. */
-export function fetch(task: FetchTask): Promise<FetchResult> {
-  return fetchSnapshot(task);
+export function fetch(task: FetchTask): Promise<Written<FetchResult>> {
+  return written(() => fetchSnapshot(task));
 }
 
 /** The draft at `index` counts from now on. */

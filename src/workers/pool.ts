@@ -6,6 +6,7 @@
  * imports piscina. Used by: the server's snapshots.
  */
 import { Piscina } from 'piscina';
+import { receivedFrom, type Written } from '../io/failed-write.js';
 import type { HistoryShape } from '../io/history/history-folder.js';
 import type { FetchTask } from '../io/peers/snapshot-client.js';
 import type { FetchResult } from '../io/peers/snapshot-fetch.js';
@@ -37,14 +38,16 @@ export class WorkerPool {
     niceIncrement: NICE,
   });
 
-  /** Makes a draft; rejects with the reason when there is none. */
-  compact(task: CompactionTask): Promise<CompactionResult> {
-    return this.pool.run(task, { name: 'compact' }) as Promise<CompactionResult>;
+  /** Makes a draft; rejects with the reason when there is none: FailedWrite for the disk's. */
+  async compact(task: CompactionTask): Promise<CompactionResult> {
+    return receivedFrom(
+      (await this.pool.run(task, { name: 'compact' })) as Written<CompactionResult>,
+    );
   }
 
-  /** Fetches another member's snapshot; rejects with the reason when it is not whole. */
-  fetch(task: FetchTask): Promise<FetchResult> {
-    return this.pool.run(task, { name: 'fetch' }) as Promise<FetchResult>;
+  /** Fetches another member's snapshot; rejects as compact does when it is not whole. */
+  async fetch(task: FetchTask): Promise<FetchResult> {
+    return receivedFrom((await this.pool.run(task, { name: 'fetch' })) as Written<FetchResult>);
   }
 
   /** Keeps the log before an index, which is about to be dropped, for history. */

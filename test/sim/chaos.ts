@@ -34,8 +34,8 @@ export interface ChaosResult {
   readonly faultCounts: ReadonlyMap<string, number>;
   /** What each checker looked at. */
   readonly seen: ReadonlyMap<string, number>;
-  /** Snapshots that came to count, made and fetched, and fetches that failed. */
-  readonly snapshots: { readonly kept: number; readonly fetched: number; readonly cut: number };
+  /** What became of snapshots, by what a cluster counts. */
+  readonly snapshots: Readonly<SimCluster['counts']>;
   /** Over every event of the run and the state at the end: equal for two runs of one seed. */
   readonly digest: string;
   /** The whole story in lines, made when it is asked for. */
@@ -160,11 +160,15 @@ class ChaosRun {
     const worker = new SimWorker(cluster, history, id, {
       locks: world.between(1, 6),
       ttlMs: world.between(...plan.ttlMs),
+      renewedTtlMs: plan.ttlMs,
       waitMsMax: plan.waitMsMax,
       paceUs: plan.paceUs,
       usesSessions: world.prng.below(10) < plan.sessionTenths,
       clockRate: this.drawRate(),
       delayUs: plan.clientDelayUs,
+      notAfter: plan.notAfter,
+      principal: 1 + (id % plan.principals),
+      idPrefix: `w${Math.ceil(id / plan.principals)}`,
     });
     this.workers.push(worker);
   }

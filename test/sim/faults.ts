@@ -24,6 +24,13 @@ const SNAPSHOT_STRIKES: Readonly<Record<string, number>> = {
   installed: 0.7,
 };
 
+/** Share of a snapshot's steps of which a sync fails, and of its syncs that may succeed before. */
+const FAILED_SYNC_SHARE = 0.02;
+const FILE_SYNCS_MAX = 6;
+/** Share of starts that are killed before they are done, in a seed that hunts for snapshots. */
+const KILLED_START_SHARE = 0.1;
+const START_STEPS_MAX = 8;
+
 type Undo = () => void;
 
 interface Fault {
@@ -57,6 +64,11 @@ const FAULTS: readonly Fault[] = [
     name: 'write rejected',
     weight: 6,
     strike: (faults, victim) => faults.reject(victim, 'rejects'),
+  },
+  {
+    name: 'snapshot sync rejected',
+    weight: 8,
+    strike: (faults, victim) => faults.rejectFile(victim),
   },
   {
     name: 'write rejected, and there',
@@ -125,7 +137,7 @@ export class Faults {
       node.disk.isHeld = false;
       node.isRotten = false;
       node.disk.fsyncUs = [100, 500];
-      node.disk.media.nextFault = 'none';
+      node.disk.media.clearFaults();
       this.restart(node);
     }
   }
@@ -133,7 +145,18 @@ export class Faults {
   /** A node that one of the others says is up again, unless its disk is damaged. */
   restart(node: SimNode): void {
     if (node.isDamaged && node.replica === null) return;
-    this.cluster.start(node);
+    const { world, cluster } = this;
+    const isKilled = this.isOn && this.plan.huntsSnapshots && world.chance(KILLED_START_SHARE);
+    const { media } = node.disk;
+    if (isKilled) media.stepsLeft = world.between(0, START_STEPS_MAX);
+    cluster.start(node);
+    media.stepsLeft = Number.POSITIVE_INFINITY;
+    if (!isKilled || node.replica !== null) return;
+    // In the middle of tidying up what the life before has left.
+    if (world.chance(0.5)) media.losePower(world.prng);
+    world.after(world.between(100, 30_000), () => {
+      if (this.isOn) this.restart(node);
+    });
   }
 
   crash(victims: readonly SimNode[]): Undo {
@@ -216,7 +239,19 @@ export class Faults {
   reject(victim: SimNode, how: 'rejects' | 'rejects but stays'): Undo {
     victim.disk.media.nextFault = how;
     return () => {
-      victim.disk.media.nextFault = 'none';
+      victim.disk.media.clearFaults();
+      this.restart(victim);
+    };
+  }
+
+  /** One of the next syncs of a snapshot's files and folders fails: whoever asked for it ends. */
+  rejectFile(victim: SimNode): Undo {
+    const { world } = this;
+    const { media } = victim.disk;
+    media.fileFault = world.chance(0.5) ? 'rejects' : 'rejects but stays';
+    media.fileSyncsLeft = world.between(0, FILE_SYNCS_MAX);
+    return () => {
+      media.clearFaults();
       this.restart(victim);
     };
   }
@@ -233,7 +268,7 @@ export class Faults {
     if (what === '') return () => this.restart(victim);
     cluster.onNote(`node ${victim.nodeId}: ${what}`);
     victim.isDamaged = true;
-    disk.media.nextFault = 'none';
+    disk.media.clearFaults();
     cluster.start(victim);
     if (disk.isCovered && victim.replica !== null) {
       victim.isDamaged = false;
@@ -268,7 +303,7 @@ export class Faults {
     const index = disk.flipSnapshotBit(world);
     if (index === 0) return () => this.restart(victim);
     cluster.onNote(`node ${victim.nodeId}: a bit of its snapshot ${index} is flipped`);
-    disk.media.nextFault = 'none';
+    disk.media.clearFaults();
     victim.isDamaged = true;
     cluster.start(victim);
     const hasStarted = victim.replica !== null;
@@ -299,6 +334,10 @@ export class Faults {
   private onSnapshotStep(node: SimNode, kind: string): void {
     const { world, cluster } = this;
     if (!this.isOn || !this.plan.huntsSnapshots) return;
+    if (kind !== 'installed' && world.chance(FAILED_SYNC_SHARE)) {
+      const restart = this.rejectFile(node);
+      world.after(world.between(20_000, 300_000), () => this.isOn && restart());
+    }
     if (!world.chance(SNAPSHOT_STRIKES[kind] ?? 0)) return;
     const { life } = node;
     // A chunk that was fetched is on disk soon: whoever wants to strike before must be quick.

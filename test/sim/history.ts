@@ -43,10 +43,12 @@ export interface Operation {
   readonly aboutToken: number;
   /** Cancel: request id of the wait meant. */
   readonly target: string;
+  /** Acquire: cluster time from which a first arrival has no effect; absent without one. */
+  readonly notAfter?: number;
+  /** Who asked, where there are several. */
+  readonly principal?: number;
   /** When it was first sent, µs. */
   readonly sentUs: number;
-  /** When it was last sent, µs; absent where nobody noted it. */
-  lastSentUs?: number;
   /** Queued replies, then final ones; each was decided by the cluster. */
   readonly answers: Answer[];
   /** Sent by a client that then vanished, or never answered: it may have had its effect. */

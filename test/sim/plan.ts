@@ -37,7 +37,35 @@ export interface Plan {
   readonly paceUs: readonly [number, number];
   /** Share of users with sessions, in tenths. */
   readonly sessionTenths: number;
+  /** Principals among whom the users are divided; those of two use the same request ids. */
+  readonly principals: number;
+  readonly notAfter: NotAfterPlan;
 }
+
+/** How users name a moment after which a first arrival is void, and how late they ask again. */
+export interface NotAfterPlan {
+  /** Share of acquires with one, and how far ahead it is, ms. */
+  readonly share: number;
+  readonly aheadMs: readonly [number, number];
+  /** Share of free-form ids that are asked again after so long, µs. */
+  readonly lateShare: number;
+  readonly lateUs: readonly [number, number];
+}
+
+/** Further ahead than results are retained: it alone decides how long an id is kept. */
+const FAR_NOT_AFTER: NotAfterPlan = {
+  share: 0.5,
+  aheadMs: [1_050, 3_000],
+  lateShare: 0.3,
+  lateUs: [900_000, 2_400_000],
+};
+const NEAR_NOT_AFTER: NotAfterPlan = {
+  share: 0.03,
+  aheadMs: [1, 200],
+  lateShare: 0,
+  lateUs: [0, 0],
+};
+const FAR_RETENTION_MS = 1_000;
 
 const WILD_EVERY = 10;
 const HUNT_EVERY = 4;
@@ -47,7 +75,8 @@ function pick<T>(world: World, of: readonly T[]): T {
 }
 
 /** Small bounds, so that limits and expiries are met in a short run. */
-function drawSettings(world: World): Settings {
+function drawSettings(world: World, isNotAfterFar: boolean): Settings {
+  const resultRetentionMs = pick(world, [2_000, 60_000, 60_000]);
   return {
     ...defaultSettings(),
     leaseTtlMsLeast: 100,
@@ -61,7 +90,7 @@ function drawSettings(world: World): Settings {
     waitersPerLockMax: pick(world, [2, 100_000]),
     leasesPerPrincipalMax: pick(world, [6, 2_000_000]),
     sessionsPerPrincipalMax: pick(world, [8, 100_000]),
-    resultRetentionMs: pick(world, [2_000, 60_000, 60_000]),
+    resultRetentionMs: isNotAfterFar ? FAR_RETENTION_MS : resultRetentionMs,
     freeResultsMax: pick(world, [400, 1_000_000, 1_000_000]),
   };
 }
@@ -72,8 +101,9 @@ export function drawPlan(seed: number, world: World): Plan {
   const isFar = world.chance(0.15);
   const isSlow = world.chance(0.2);
   const hasShortTtl = world.chance(0.25);
+  const isNotAfterFar = world.chance(0.3);
   return {
-    settings: drawSettings(world),
+    settings: drawSettings(world, isNotAfterFar),
     areClocksWild,
     rates: areClocksWild ? [0.95, 1.05] : [0.99, 1.01],
     loss: world.chance(0.5) ? world.prng.nextDouble() * 0.05 : 0,
@@ -97,6 +127,8 @@ export function drawPlan(seed: number, world: World): Plan {
     ttlMs: hasShortTtl ? [100, 180] : [100, 1_500],
     waitMsMax: pick(world, [100, 2_000]),
     paceUs: [2_000, world.between(6_000, 30_000)],
-    sessionTenths: world.prng.below(11),
+    sessionTenths: world.prng.below(isNotAfterFar ? 5 : 11),
+    principals: world.chance(0.5) ? 2 : 1,
+    notAfter: isNotAfterFar ? FAR_NOT_AFTER : NEAR_NOT_AFTER,
   };
 }

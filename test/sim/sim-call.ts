@@ -50,6 +50,10 @@ export interface Call {
   isFinal: boolean;
   /** A refusal without a decision came: ask again from here on. */
   retryUs: number;
+  /** It has its answer, and nobody asks before this moment, µs; 0 while it is under way. */
+  restsUntilUs: number;
+  /** How often it is still asked again after its answer. */
+  repeats: number;
 }
 
 function hexOf(value: unknown): string {

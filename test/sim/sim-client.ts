@@ -33,6 +33,7 @@ export class SimClient {
   constructor(
     private readonly cluster: SimCluster,
     private readonly id: number,
+    private readonly principal = 1,
   ) {}
 
   get isConnected(): boolean {
@@ -63,7 +64,7 @@ export class SimClient {
       pauseReading: (): void => undefined,
       resumeReading: (): void => undefined,
     };
-    const connection: Connection = new Connection(this.id, 1, transport, 'sim');
+    const connection: Connection = new Connection(this.id, this.principal, transport, 'sim');
     this.connection = connection;
     this.cluster.whenAwake(node, () => node.replica?.connectionOpened(connection));
     this.send(HELLO);

@@ -8,6 +8,7 @@ import type { LockMachine } from '../../src/core/locks/lock-machine.js';
 import { defaultSettings, type Settings } from '../../src/core/locks/settings.js';
 import { Role } from '../../src/core/raft/effects.js';
 import type { Entry, Message } from '../../src/core/raft/message.js';
+import { FailedWrite } from '../../src/io/failed-write.js';
 import { LogError } from '../../src/io/log/log-error.js';
 import { judgeHello, type Membership } from '../../src/io/peers/membership.js';
 import { openSnapshots } from '../../src/io/snapshots/snapshot-folder.js';
@@ -17,7 +18,7 @@ import type { FetchedSnapshot, SnapshotEvents } from '../../src/replica/ports.js
 import { Replica } from '../../src/replica/replica.js';
 import { restoreStart } from '../../src/server/start-state.js';
 import { PEER_VERSION, PeerVerdict } from '../../src/wire/peer.js';
-import { DeviceError } from './devices/media.js';
+import { DeviceError, PowerCut } from './devices/media.js';
 import { Ledger } from './ledger.js';
 import { SimDisk } from './sim-disk.js';
 import { SimLender } from './sim-lender.js';
@@ -128,8 +129,8 @@ export class SimCluster {
   readonly ledger: Ledger;
   readonly settings: Settings;
   readonly problems: string[] = [];
-  /** Snapshots that came to count, made and fetched, and fetches that failed. */
-  readonly counts = { kept: 0, fetched: 0, cut: 0 };
+  /** Snapshots that came to count, made and fetched, fetches that failed, and failed syncs. */
+  readonly counts = { kept: 0, fetched: 0, cut: 0, 'failed syncs': 0 };
   /** Told of what happens to nodes, for traces. */
   onNote: (text: string) => void = () => undefined;
   /** A node begins a step of a snapshot's job. */
@@ -152,6 +153,7 @@ export class SimCluster {
     for (let id = 1; id <= count; id += 1) this.nodes.push(new SimNode(id));
     for (const node of this.nodes) {
       node.disk.segmentBytesMax = options.segmentBytesMax ?? node.disk.segmentBytesMax;
+      node.disk.media.onDeviceError = () => this.onDeviceError(node);
       this.start(node);
       this.foundingDisks.set(node.nodeId, node.diskId);
     }
@@ -219,12 +221,33 @@ export class SimCluster {
     for (const node of this.nodes) node.disk.media.forget();
   }
 
+  /** I10: a node whose device refused a write or a sync ends; a paused one when it goes on. */
+  private onDeviceError(node: SimNode): void {
+    const { life } = node;
+    this.counts['failed syncs'] += 1;
+    // Not from within: it is in the middle of what has failed. A start is judged by open.
+    this.world.after(0, () => {
+      this.whenAwake(node, () => {
+        if (node.life !== life) return;
+        this.problems.push(`I10: node ${node.nodeId} goes on after a write of it has failed`);
+      });
+    });
+  }
+
   private open(node: SimNode): OpenedNode | null {
+    const { media } = node.disk;
+    const { deviceErrors } = media;
     node.refusal = '';
     try {
-      return this.openDisk(node);
+      const opened = this.openDisk(node);
+      if (media.deviceErrors > deviceErrors) {
+        this.problems.push(`I10: node ${node.nodeId} starts though a write of it has failed`);
+      }
+      return opened;
     } catch (error) {
-      if (error instanceof DeviceError) return null; // its process has ended at once
+      // Its process has ended at once.
+      if (error instanceof DeviceError || error instanceof FailedWrite) return null;
+      if (error instanceof PowerCut) return null;
       if (!(error instanceof LogError)) throw error;
       node.refusal = error.message;
       if (!node.isDamaged) {

@@ -23,13 +23,13 @@ import {
 import type { LogBase } from '../../src/io/log/verify.js';
 import { LOG_APPENDS_MAX } from '../../src/limits.js';
 import type { AppendOrder, LogEvents, LogPort, LogState } from '../../src/replica/ports.js';
-import { PowerCut } from './devices/media.js';
+import { DeviceError, PowerCut } from './devices/media.js';
 import type { SimDisk } from './sim-disk.js';
 import type { World } from './world.js';
 
 const HELD_POLL_US = 1_000;
-/** Sync points that a group of orders can take before it is surely done. */
-const SYNC_POINTS_MAX = 8;
+/** Steps of the media that a group of orders can take before it is surely done. */
+const STEPS_MAX = 8;
 
 /** What a start found. */
 export interface OpenedSimLog {
@@ -215,7 +215,9 @@ export class SimLog implements LogPort {
     try {
       tell = this.carryOut(writing);
     } catch (error) {
-      this.owner.onFatal(error instanceof Error ? error.message : String(error));
+      // Anything else is a fault of the program, which no disk explains.
+      if (!(error instanceof DeviceError)) throw error;
+      this.owner.onFatal(error.message);
       return;
     }
     for (const say of tell) if (!this.isDead) say();
@@ -237,19 +239,19 @@ export class SimLog implements LogPort {
     if (this.isDead) return;
     this.isDead = true;
     const { media } = this.disk;
-    media.nextFault = 'none';
+    media.clearFaults();
     const { writing } = this;
     this.writing = [];
     this.queue = [];
     if (writing.length === 0) return;
-    media.syncsLeft = this.world.between(0, SYNC_POINTS_MAX);
+    media.stepsLeft = this.world.between(0, STEPS_MAX);
     try {
       this.carryOut(writing);
     } catch (error) {
       // A cut of the log's beginning or a damaged record is no matter of the power.
       if (!(error instanceof PowerCut || error instanceof LogError)) throw error;
     }
-    media.syncsLeft = Number.POSITIVE_INFINITY;
+    media.stepsLeft = Number.POSITIVE_INFINITY;
   }
 
   /** Carries out what was ordered, as the real one does, and ends. */

@@ -7,6 +7,7 @@
  * Used by: sim-cluster.ts.
  */
 import type { Settings } from '../../src/core/locks/settings.js';
+import { FailedWrite } from '../../src/io/failed-write.js';
 import { checksum } from '../../src/io/peers/peer-socket.js';
 import { type FetchResult, fetchSteps, type Question } from '../../src/io/peers/snapshot-fetch.js';
 import type { SnapshotEvents, SnapshotPort } from '../../src/replica/ports.js';
@@ -54,8 +55,8 @@ const REST_US = [1, 200] as const;
 const CONNECT_US = [200, 3_000] as const;
 const ANSWER_US_MAX = 300_000;
 const HELD_POLL_US = 1_000;
-/** Sync points of a step after which the power may go. */
-const SYNC_POINTS_MAX = 3;
+/** Steps of the media, of those that a job takes at once, after which the power may go. */
+const STEPS_MAX = 6;
 
 const SILENT = {
   logger: { info: () => undefined, warn: () => undefined, error: () => undefined },
@@ -124,16 +125,16 @@ export class SimSnapshots implements SnapshotPort {
     if (underWay === null) return;
     const { world, disk } = this.host;
     const { media } = disk;
-    media.nextFault = 'none';
+    media.clearFaults();
     if (world.chance(0.3)) return;
     // Mostly the first: what is written and not synced is what a later life may take for whole.
-    media.syncsLeft = world.chance(0.6) ? 0 : world.between(1, SYNC_POINTS_MAX);
+    media.stepsLeft = world.chance(0.5) ? 0 : world.between(1, STEPS_MAX);
     try {
       underWay();
     } catch {
       // The power is gone, or the step fails for another reason: nobody hears of it any more.
     }
-    media.syncsLeft = Number.POSITIVE_INFINITY;
+    media.stepsLeft = Number.POSITIVE_INFINITY;
   }
 
   /** Goes on with a job, and carries out the step that it asks for next. */
@@ -237,10 +238,10 @@ export class SimSnapshots implements SnapshotPort {
     const fetch = fetchSteps({ dataFolder: disk.folder, clusterId, leastIndex });
     this.lastFetch += 1;
     const number = this.lastFetch;
-    const fail = (reason: string): void => {
+    const fail = (reason: Error): void => {
       if (this.lastFetch !== number) return;
       this.lastFetch += 1;
-      host.whenAwake(() => this.step(job, (at) => at.throw(new Error(reason))));
+      host.whenAwake(() => this.step(job, (at) => at.throw(reason)));
     };
     const goOn = (answer: Uint8Array | null): void => {
       if (this.lastFetch !== number) return;
@@ -248,10 +249,11 @@ export class SimSnapshots implements SnapshotPort {
       try {
         next = answer === null ? fetch.next() : fetch.next(answer);
       } catch (error) {
-        const { name, message } = error as Error;
+        const reason = error as Error;
+        const isReason = reason.name === 'Error' || isOfDevice(reason);
         // A reason to give up is a plain Error; anything else is a fault of who fetches.
-        if (name !== 'Error' && !isOfDevice(error)) host.onProblem(`fetches badly: ${message}`);
-        fail(message);
+        if (!isReason) host.onProblem(`fetches badly: ${reason.message}`);
+        fail(reason);
         return;
       }
       if (next.done === true) {
@@ -273,7 +275,7 @@ export class SimSnapshots implements SnapshotPort {
       host.ask(nodeId, out.bytes.slice(0, out.length), (frame) => {
         const answer = answerIn(frame, question);
         if (answer === null) {
-          end(() => fail('what came is no answer'));
+          end(() => fail(new Error('what came is no answer')));
           return;
         }
         if (!isOpen) return;
@@ -284,7 +286,7 @@ export class SimSnapshots implements SnapshotPort {
         });
       });
       world.after(ANSWER_US_MAX, () => {
-        if (host.isAlive()) end(() => fail('no answer'));
+        if (host.isAlive()) end(() => fail(new Error('no answer')));
       });
     };
     world.after(world.between(...CONNECT_US), () => {
@@ -294,7 +296,8 @@ export class SimSnapshots implements SnapshotPort {
 }
 
 function isOfDevice(error: unknown): boolean {
-  return error instanceof DeviceError || error instanceof PowerCut;
+  if (error instanceof FailedWrite || error instanceof DeviceError) return true;
+  return error instanceof PowerCut;
 }
 
 function answerIn(frame: Uint8Array, question: Question): Uint8Array | null {

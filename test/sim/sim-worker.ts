@@ -6,17 +6,18 @@
  * careful client would: a safe deadline counts from the moment of first sending, and a grant after
  * a wait is renewed before it is believed. Used by: chaos.ts.
  */
-import { marginMs } from '../../src/client/deadline.js';
 import { CommandKind } from '../../src/core/locks/command.js';
 import { OutcomeCode } from '../../src/core/locks/outcome.js';
 import { ErrorCode } from '../../src/wire/errors.js';
-import type { Belief, History } from './history.js';
+import { idWith } from './checkers/logged-operation.js';
+import type { History, Operation } from './history.js';
+import type { NotAfterPlan } from './plan.js';
 import { answerOf, type Call, isDecided, KIND_NAMES, type SessionKey } from './sim-call.js';
 import { type Reply, SimClient } from './sim-client.js';
 import type { SimCluster, SimNode } from './sim-cluster.js';
+import { WorkerBeliefs } from './worker-beliefs.js';
 import { WorkerSession } from './worker-session.js';
 
-const US_PER_MS = 1_000;
 const RETRY_US = 25_000;
 const PATIENCE_US = 400_000;
 const QUEUED_PATIENCE_US = 1_500_000;
@@ -31,6 +32,8 @@ export const LOCK_NAMES = ['a', 'a/', 'a/b', 'b/c', 'b', 'c'] as const;
 export interface WorkerOptions {
   readonly locks: number;
   readonly ttlMs: number;
+  /** Least and greatest TTL of renewals that change it. */
+  readonly renewedTtlMs: readonly [number, number];
   readonly waitMsMax: number;
   /** µs between two steps, least and most. */
   readonly paceUs: readonly [number, number];
@@ -38,6 +41,10 @@ export interface WorkerOptions {
   readonly usesSessions: boolean;
   readonly clockRate: number;
   readonly delayUs: readonly [number, number];
+  readonly notAfter: NotAfterPlan;
+  readonly principal: number;
+  /** What its free-form ids begin with: users of several principals have the same. */
+  readonly idPrefix: string;
 }
 
 interface Held {
@@ -46,14 +53,23 @@ interface Held {
   readonly token: number;
 }
 
+/** What histories keep of an operation beside its request id. */
+interface About {
+  readonly lock?: string;
+  readonly ttlMs?: number;
+  readonly waitMs?: number;
+  readonly aboutToken?: number;
+  readonly target?: string;
+  readonly notAfter?: number;
+}
+
 export class SimWorker {
   readonly session = new WorkerSession();
   private readonly client: SimClient;
   private readonly calls: Call[] = [];
   private readonly byCorrelation = new Map<number, Call>();
   private held: Held[] = [];
-  /** What it believes under its present session, or since it last vanished. */
-  private beliefs: Belief[] = [];
+  private readonly beliefs: WorkerBeliefs;
   private lastRequest = 0;
   /** Rises when it vanishes: a new user by the same number. */
   private incarnation = 1;
@@ -66,7 +82,8 @@ export class SimWorker {
     private readonly id: number,
     private readonly options: WorkerOptions,
   ) {
-    this.client = new SimClient(cluster, id);
+    this.client = new SimClient(cluster, id, options.principal);
+    this.beliefs = new WorkerBeliefs(history, options.clockRate, () => cluster.world.nowUs);
     this.client.delayUs = options.delayUs;
     this.client.onReply = (reply) => this.onReply(reply);
   }
@@ -105,7 +122,7 @@ export class SimWorker {
       if (!session.isOpening) this.open();
       return;
     }
-    if (this.calls.length >= 4) return;
+    if (this.calls.filter(({ restsUntilUs }) => restsUntilUs === 0).length >= 4) return;
     const roll = world.prng.below(100);
     if (roll < 40 && held.length > 0) this.release(held.shift() as Held);
     else if (roll < 52 && held.length > 0) this.renew(held[world.prng.below(held.length)] as Held);
@@ -114,8 +131,9 @@ export class SimWorker {
     else if (roll < 68) this.cancel();
     else if (roll < 69) this.vanish();
     else if (roll < 70) this.misuse();
-    else if (roll < 71 && session.isOpen) this.close();
-    else if (roll < 72 && world.chance(0.08)) this.transfer();
+    else if (roll < 71) this.trespass();
+    else if (roll < 72 && session.isOpen) this.close();
+    else if (roll < 73 && world.chance(0.08)) this.transfer();
     else if (held.length < HELD_MAX) this.acquire();
   }
 
@@ -125,16 +143,19 @@ export class SimWorker {
     const lock = LOCK_NAMES[world.prng.below(options.locks)] as string;
     const waitMs = world.chance(0.5) ? 1 + world.prng.below(options.waitMsMax) : 0;
     const fields: unknown[] = [lock, options.ttlMs, waitMs];
-    if (world.chance(0.1)) {
+    const { share, aheadMs, lateShare } = options.notAfter;
+    let notAfter: number | null = null;
+    if (world.chance(share)) notAfter = this.clusterTime + world.between(...aheadMs);
+    if (notAfter !== null || world.chance(0.1)) {
       const expected = waitMs === 0 && world.chance(0.5) ? world.prng.below(400) : null;
       const metadata = new Uint8Array(world.prng.below(24)).fill(this.id);
-      const notAfter = world.chance(0.3) ? this.clusterTime + world.between(1, 200) : null;
       fields.push(null, null, null, expected, null, metadata, notAfter);
     }
-    const about = { lock, waitMs, ttlMs: options.ttlMs };
+    const about = { lock, waitMs, ttlMs: options.ttlMs, ...(notAfter !== null && { notAfter }) };
     const call = this.begin(CommandKind.Acquire, fields, about, (reply) => {
       if (reply[1] === OutcomeCode.Ok) this.onGranted(call, reply);
     });
+    if (call.session === null && world.chance(lateShare)) call.repeats = world.between(1, 3);
   }
 
   private onGranted(call: Call, reply: Reply): void {
@@ -144,46 +165,36 @@ export class SimWorker {
     const { token } = answer;
     if (call.session !== this.session.key) return; // of a session that it has given up
     const isSample = !answer.isReplay && !call.isQueued;
-    if (isSample) this.believe(call, lock, token, answer);
+    if (isSample) this.beliefs.add(call.record, token, answer);
     if (this.cluster.world.chance(0.08)) return; // forgets it: the lease has to expire
     const held = { lock, lease, token };
     this.held.push(held);
     if (!isSample) this.renew(held);
   }
 
-  /** Notes until when it may take itself for the holder, by its own clock. */
-  private believe(
-    call: Call,
-    lock: string,
-    token: number,
-    answer: { deadline: number; clusterTime: number },
-  ): void {
-    const { nowUs } = this.cluster.world;
-    const leaseMs = answer.deadline - answer.clusterTime;
-    // A client measures with its own clock: its ms is clockRate of a true one.
-    const safeUs = ((leaseMs - marginMs(leaseMs)) * US_PER_MS) / this.options.clockRate;
-    const untilUs = call.record.sentUs + safeUs;
-    if (untilUs <= nowUs) return;
-    const belief = { client: this.name, lock, token, fromUs: nowUs, untilUs };
-    this.history.beliefs.push(belief);
-    this.beliefs.push(belief);
-  }
-
   private renew(held: Held): void {
     const about = { lock: held.lock, aboutToken: held.token };
-    const call = this.begin(CommandKind.Renew, [held.lease], about, (reply) => {
+    const fields = [held.lease, ...this.drawRenewedTtl(1)];
+    const call = this.begin(CommandKind.Renew, fields, about, (reply) => {
       if (reply[1] !== OutcomeCode.Ok) {
         this.held = this.held.filter((other) => other !== held);
         return;
       }
       if (!this.held.includes(held)) return;
       const answer = answerOf(CommandKind.Renew, reply, this.cluster.world.nowUs);
-      this.believe(call, held.lock, held.token, answer);
+      this.beliefs.add(call.record, held.token, answer);
     });
   }
 
+  /** A renewal now and then changes the TTL; one that is shorter brings no deadline forward. */
+  private drawRenewedTtl(times: number): number[] {
+    const { world } = this.cluster;
+    if (!world.chance(0.3)) return [];
+    return [times * world.between(...this.options.renewedTtlMs)];
+  }
+
   private release(held: Held): void {
-    this.stopBelieving(held.token);
+    this.beliefs.stop(held.token);
     const about = { lock: held.lock, aboutToken: held.token };
     this.begin(CommandKind.Release, [held.lease], about, () => undefined);
   }
@@ -202,29 +213,21 @@ export class SimWorker {
   }
 
   private renewSession(): void {
-    this.begin(CommandKind.SessionRenew, [null], {}, () => undefined);
+    const [ttlMs = null] = this.drawRenewedTtl(2);
+    this.begin(CommandKind.SessionRenew, [ttlMs], {}, () => undefined);
   }
 
   private close(): void {
     this.begin(CommandKind.SessionClose, [], {}, () => undefined);
     // From here on it believes nothing of this session, whatever is still granted in it.
-    this.stopBelieving(0);
+    this.beliefs.stop(0);
     this.endSession();
-  }
-
-  /** Gives up what it believes of one lease, or of all (0), before it asks for their end. */
-  private stopBelieving(token: number): void {
-    const { nowUs } = this.cluster.world;
-    for (const belief of this.beliefs) {
-      const isMeant = token === 0 || belief.token === token;
-      if (isMeant) belief.untilUs = Math.max(belief.fromUs, Math.min(belief.untilUs, nowUs));
-    }
   }
 
   private endSession(): void {
     this.session.end();
     this.held = [];
-    this.beliefs = [];
+    this.beliefs.forget();
   }
 
   private read(): void {
@@ -245,7 +248,8 @@ export class SimWorker {
     const from = Math.max(0, operations.length - 50);
     const near = operations.slice(from).find(({ client, id }) => client === this.name && id !== '');
     if (near === undefined || this.options.usesSessions) return;
-    this.begin(CommandKind.Lookup, [null, near.id], { target: near.id }, () => undefined);
+    const [id] = near.id.split('@');
+    this.begin(CommandKind.Lookup, [null, id], { target: near.id }, () => undefined);
   }
 
   private cancel(): void {
@@ -270,6 +274,20 @@ export class SimWorker {
     this.client.send(operation, DEADLINE_MS);
   }
 
+  /** Knows the lease of another principal, and asks for it as for its own: nobody knows it. */
+  private trespass(): void {
+    const { world } = this.cluster;
+    const isOthers = ({ kind, principal, answers }: Operation): boolean =>
+      kind === 'acquire' && principal !== this.options.principal && answers.at(-1)?.code === 0;
+    const theirs = this.history.operations.slice(-50).filter(isOthers);
+    const found = theirs[world.prng.below(Math.max(1, theirs.length))];
+    const { subject = '', token = 0 } = found?.answers.at(-1) ?? {};
+    if (found === undefined || subject === '') return;
+    const about = { lock: found.lock, aboutToken: token };
+    const kind = world.chance(0.5) ? CommandKind.Renew : CommandKind.Release;
+    this.begin(kind, [Buffer.from(subject, 'hex')], about, () => undefined);
+  }
+
   /** Asks the leader to hand over to somebody. */
   private transfer(): void {
     const target = 1 + this.cluster.world.prng.below(this.cluster.nodes.length);
@@ -279,11 +297,13 @@ export class SimWorker {
   /** The process is gone, with all that it knew; another one begins. */
   private vanish(): void {
     this.client.disconnect();
-    for (const call of this.calls) call.record.isAbandoned = true;
+    for (const call of this.calls) {
+      if (call.restsUntilUs === 0) call.record.isAbandoned = true;
+    }
     this.calls.length = 0;
     this.byCorrelation.clear();
     this.held = [];
-    this.beliefs = [];
+    this.beliefs.forget();
     this.session.end();
     this.session.isOpening = false;
     this.incarnation += 1;
@@ -292,7 +312,7 @@ export class SimWorker {
   private begin(
     command: number,
     fields: readonly unknown[],
-    about: { lock?: string; ttlMs?: number; waitMs?: number; aboutToken?: number; target?: string },
+    about: About,
     done: (reply: Reply) => void,
   ): Call {
     const { session, options } = this;
@@ -301,7 +321,8 @@ export class SimWorker {
     const isOpen = command === CommandKind.SessionOpen;
     const usesSequence = isNamed && options.usesSessions && session.isOpen && !isOpen;
     this.lastRequest += 1;
-    const freeId = `w${this.id}-${this.lastRequest}`;
+    const freeId = `${options.idPrefix}-${this.lastRequest}`;
+    const uniqueId = idWith(options.principal, freeId);
     const sequence = usesSequence ? session.nextSequence() : 0;
     const request = usesSequence ? sequence : isNamed ? freeId : null;
     const key = usesSequence ? session.key : null;
@@ -309,7 +330,7 @@ export class SimWorker {
     const head = isRead ? [command] : [command, request, sessionId, null, null];
     const record = {
       client: this.name,
-      id: usesSequence ? `${session.hex}/${sequence}` : isNamed ? freeId : '',
+      id: usesSequence ? `${session.hex}/${sequence}` : isNamed ? uniqueId : '',
       kind: KIND_NAMES[command] ?? String(command),
       lock: about.lock ?? '',
       session: usesSequence ? session.hex : '',
@@ -317,12 +338,14 @@ export class SimWorker {
       waitMs: about.waitMs ?? 0,
       aboutToken: about.aboutToken ?? 0,
       target: about.target ?? '',
+      principal: options.principal,
+      ...(about.notAfter !== undefined && { notAfter: about.notAfter }),
       sentUs: this.cluster.world.nowUs,
       answers: [],
       isAbandoned: false,
     };
     const times = { sentUs: 0, tries: 0, copies: 0, retryUs: Number.POSITIVE_INFINITY };
-    const states = { isQueued: false, isFinal: false };
+    const states = { isQueued: false, isFinal: false, restsUntilUs: 0, repeats: 0 };
     const operation = [...head, ...fields];
     const call: Call = { command, operation, record, session: key, done, ...times, ...states };
     this.history.operations.push(record);
@@ -344,7 +367,6 @@ export class SimWorker {
   private send(call: Call): void {
     const { world } = this.cluster;
     call.sentUs = world.nowUs;
-    call.record.lastSentUs = world.nowUs;
     call.tries += 1;
     call.retryUs = Number.POSITIVE_INFINITY;
     if (!this.client.isConnected || world.chance(0.02)) this.reconnect();
@@ -376,6 +398,12 @@ export class SimWorker {
   /** Sends again what was refused or is not answered. */
   private poll(call: Call): void {
     const { nowUs } = this.cluster.world;
+    if (call.restsUntilUs > 0) {
+      if (nowUs < call.restsUntilUs) return;
+      call.restsUntilUs = 0;
+      this.send(call);
+      return;
+    }
     const isLost = !this.client.isConnected && nowUs - call.sentUs > RETRY_US;
     const patienceUs = call.isQueued ? QUEUED_PATIENCE_US : PATIENCE_US;
     if (nowUs - call.sentUs > patienceUs) this.client.disconnect();
@@ -440,7 +468,8 @@ export class SimWorker {
 
   private finish(call: Call, reply: Reply): void {
     const at = this.calls.indexOf(call);
-    if (at < 0) return;
+    // A second copy was answered meanwhile, or nobody asks any more.
+    if (at < 0 || call.restsUntilUs > 0) return;
     const { world } = this.cluster;
     if (!call.isFinal) {
       call.isFinal = true;
@@ -449,11 +478,22 @@ export class SimWorker {
         if (call.record.session === this.session.hex) this.endSession();
       } else if (call.record.id !== '' && !this.isStopping && world.chance(0.06)) {
         // Now and then the answer counts as lost: the same id is asked again.
-        call.retryUs = world.nowUs + world.between(100, 60_000);
+        this.rest(call, [100, 60_000]);
         return;
       }
     }
+    if (call.repeats > 0 && !this.isStopping) {
+      call.repeats -= 1;
+      this.rest(call, this.options.notAfter.lateUs);
+      return;
+    }
     this.calls.splice(at, 1);
     this.session.onDone(call.operation[1], call.session);
+  }
+
+  /** Nobody asks for it for a while. */
+  private rest(call: Call, us: readonly [number, number]): void {
+    const { world } = this.cluster;
+    call.restsUntilUs = world.nowUs + world.between(...us);
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Snapshots on media that lose what was not synced: the process is killed at any sync point, and
- * later the power goes. What a start has gone on from is there at the next.
+ * Snapshots on media that lose what was not synced: the process is killed at any sync point
+ * and between any two names that go, and later the power goes. What a start has gone on from is
+ * there at the next.
  */
 import t, { type Test } from 'tap';
 import { Prng } from '../../src/collections/prng.js';
@@ -49,9 +50,9 @@ function fetch(disk: SimDisk, source: SimDisk, lender: SimLender): number {
   return step.value.resumed;
 }
 
-/** Kills the process at the sync point `at`. True when the work was done before. */
+/** Kills the process at the step `at` of its media. True when the work was done before. */
 function killedAt(disk: SimDisk, at: number, work: () => void): boolean {
-  disk.media.syncsLeft = at;
+  disk.media.stepsLeft = at;
   try {
     work();
     return true;
@@ -59,7 +60,7 @@ function killedAt(disk: SimDisk, at: number, work: () => void): boolean {
     if (!(error instanceof PowerCut)) throw error;
     return false;
   } finally {
-    disk.media.syncsLeft = Number.POSITIVE_INFINITY;
+    disk.media.stepsLeft = Number.POSITIVE_INFINITY;
   }
 }
 
@@ -83,7 +84,7 @@ function setUp(t: Test) {
 
 type Room = ReturnType<typeof setUp>;
 
-/** Runs `judge` for a kill at each sync point of `work`, and each fate of what was not synced. */
+/** Runs `judge` for a kill at each step of `work`, and each fate of what was not synced. */
 function everywhere(
   t: Test,
   work: (room: Room) => void,
@@ -94,7 +95,7 @@ function everywhere(
     for (let seed = 1; seed <= POWER_SEEDS; seed += 1) {
       const room = setUp(t);
       isDone = killedAt(room.disk, at, () => work(room));
-      judge(room, new Prng(seed), `sync ${at}, seed ${seed}`);
+      judge(room, new Prng(seed), `step ${at}, seed ${seed}`);
       room.disk.media.forget();
       room.source.media.forget();
     }
@@ -119,7 +120,7 @@ t.test('what a start goes on from survives the power', (t) => {
     const after = indexAtStart(disk, t);
     if (after < before || before < OLD) t.fail(`${about}: from ${before}, then from ${after}`);
   });
-  t.pass('at every sync point');
+  t.pass('at every step');
   t.end();
 });
 

@@ -16,6 +16,7 @@ import {
   encodeChunkAsk,
   encodeSnapshotAsk,
 } from '../../wire/snapshot-talk.js';
+import { writing } from '../failed-write.js';
 import {
   chunkFault,
   chunkFile,
@@ -52,13 +53,13 @@ export type Fetch<T> = Generator<Question, T, Uint8Array>;
 
 /**
  * Returns when the whole snapshot is durable in `incoming-…`, with its manifest. Throws the reason;
- * what was fetched stays for the next try.
+ * what was fetched stays for the next try, unless it is a FailedWrite: then nobody tries again.
  */
 export function* fetchSteps(goal: FetchGoal): Fetch<FetchResult> {
   const manifest = yield* askManifest(goal);
   const folder = incomingPlace(goal.dataFolder, manifest.index);
   removeOtherIncoming(goal.dataFolder, manifest.index);
-  fs.mkdirSync(folder, { recursive: true });
+  writing(() => fs.mkdirSync(folder, { recursive: true }));
   let resumed = 0;
   let bytes = 0;
   for (let position = 0; position < manifest.chunks.length; position += 1) {
@@ -87,8 +88,8 @@ function* fetchChunk(folder: string, manifest: SnapshotManifest, position: numbe
   const file = chunkFile(folder, position);
   const kept = readChunk(folder, manifest, position);
   if (typeof kept !== 'string') {
-    // The process that wrote it may have ended before its sync, or after one that failed: what can
-    // be read need not be on the disk, and nobody looks again before the snapshot counts.
+    // The process that wrote it may have ended before its sync, or by one that failed: what can be
+    // read need not be on the disk, and nobody looks again before the snapshot counts.
     writeDurably(file, kept);
     return true;
   }

@@ -15,6 +15,7 @@ import {
   type SnapshotChunk,
   type SnapshotManifest,
 } from '../../wire/snapshot-manifest.js';
+import { writing } from '../failed-write.js';
 import { syncFolder } from '../sync-folder.js';
 
 const MANIFEST = 'MANIFEST';
@@ -25,15 +26,20 @@ export function chunkFile(folder: string, position: number): string {
   return path.join(folder, `chunk-${String(position).padStart(6, '0')}`);
 }
 
-/** Writes `bytes` into a new file and returns when they are on disk; the name is not yet. */
+/**
+ * Writes `bytes` into a new file and returns when they are on disk; the name is not yet. Throws
+ * FailedWrite.
+ */
 export function writeDurably(file: string, bytes: Uint8Array): void {
-  const handle = fs.openSync(file, 'w');
-  try {
-    fs.writeFileSync(handle, bytes);
-    fs.fsyncSync(handle);
-  } finally {
-    fs.closeSync(handle);
-  }
+  writing(() => {
+    const handle = fs.openSync(file, 'w');
+    try {
+      fs.writeFileSync(handle, bytes);
+      fs.fsyncSync(handle);
+    } finally {
+      fs.closeSync(handle);
+    }
+  });
 }
 
 /** Adds chunks to `folder`, which is empty, and at the end its manifest. */
@@ -44,8 +50,10 @@ export class SnapshotFiles {
 
   /** Empties and makes `folder`. */
   constructor(readonly folder: string) {
-    fs.rmSync(folder, { recursive: true, force: true });
-    fs.mkdirSync(folder, { recursive: true });
+    writing(() => {
+      fs.rmSync(folder, { recursive: true, force: true });
+      fs.mkdirSync(folder, { recursive: true });
+    });
   }
 
   /** Returns when the chunk's bytes are on disk. */
@@ -63,14 +71,14 @@ export class SnapshotFiles {
   }
 }
 
-/** Makes the manifest and every name in `folder` durable. */
+/** Makes the manifest and every name in `folder` durable. Throws FailedWrite. */
 export function writeManifest(folder: string, manifest: SnapshotManifest): void {
   const body = encodeManifest(manifest);
   const bytes = new Uint8Array(CRC_BYTES + body.length);
   new DataView(bytes.buffer).setUint32(0, crc32(body));
   bytes.set(body, CRC_BYTES);
   writeDurably(path.join(folder, MANIFEST), bytes);
-  syncFolder(folder);
+  writing(() => syncFolder(folder));
 }
 
 /** The manifest in `folder`, or in words why there is none. */

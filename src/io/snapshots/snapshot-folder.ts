@@ -9,6 +9,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import type { SnapshotManifest } from '../../wire/snapshot-manifest.js';
+import { writing } from '../failed-write.js';
 import { syncFolder } from '../sync-folder.js';
 import { findChunkDamage, readManifest } from './snapshot-files.js';
 
@@ -58,14 +59,16 @@ export function publishSnapshot(dataFolder: string, from: string, index: number)
   syncFolder(path.dirname(to));
 }
 
-/** Deletes a snapshot, a draft or what was gathered; the manifest goes first. */
+/** Deletes a snapshot, a draft or what was gathered; the manifest goes first. Throws FailedWrite. */
 export function removeSnapshot(folder: string): void {
   const manifest = path.join(folder, 'MANIFEST');
-  if (fs.existsSync(manifest)) {
-    fs.rmSync(manifest);
-    syncFolder(folder);
-  }
-  fs.rmSync(folder, { recursive: true, force: true });
+  writing(() => {
+    if (fs.existsSync(manifest)) {
+      fs.rmSync(manifest);
+      syncFolder(folder);
+    }
+    fs.rmSync(folder, { recursive: true, force: true });
+  });
 }
 
 /** Deletes the snapshots before `index`. */

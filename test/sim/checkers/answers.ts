@@ -8,7 +8,7 @@
  */
 import type { Answer, History, Operation } from '../history.js';
 import type { LedgerEntry, SeenOutcome } from '../ledger.js';
-import { hexOf, operationsOf, textOf } from './logged-operation.js';
+import { hexOf, idWith, type LoggedOperation, operationsOf, textOf } from './logged-operation.js';
 import { Verdict } from './verdict.js';
 
 const OK = 0;
@@ -19,11 +19,12 @@ const READS = new Set(['get', 'list', 'lookup', 'check', 'session-renew']);
 const RENEW = 37;
 
 /** The request id as histories have it; '' for none. */
-function idOf(fields: readonly unknown[]): string {
+function idOf({ principal, fields }: LoggedOperation): string {
   const [kind, request, session, , , lease] = fields;
   if (kind === RENEW) return `renew ${hexOf(lease)}`;
   if (typeof request === 'number') return `${hexOf(session)}/${request}`;
-  return textOf(request) ?? '';
+  const id = textOf(request);
+  return id === undefined ? '' : idWith(principal, id);
 }
 
 /** What must agree: code, moment, and the numbers that the code carries. */
@@ -58,9 +59,9 @@ function outcomesOf(entries: readonly LedgerEntry[]): Map<string, Set<string>> {
     outcomes.set(id, lines);
   };
   for (const entry of entries) {
-    for (const [at, { fields }] of operationsOf(entry.data).entries()) {
+    for (const [at, operation] of operationsOf(entry.data).entries()) {
       const outcome = entry.outcomes[at];
-      const id = idOf(fields);
+      const id = idOf(operation);
       if (outcome === undefined || id === '') continue;
       add(id, outcome);
       if (outcome.code === QUEUED) places.set(outcome.revision, id);

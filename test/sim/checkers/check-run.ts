@@ -5,13 +5,14 @@
  * Used by: chaos.ts.
  */
 import type { Settings } from '../../../src/core/locks/settings.js';
-import type { History } from '../history.js';
+import type { History, Operation } from '../history.js';
 import type { Ledger } from '../ledger.js';
 import { checkAnswers } from './answers.js';
 import { checkDurability } from './durability.js';
 import { checkEventStream } from './event-stream.js';
-import { checkExclusion, checkTokens } from './exclusion.js';
+import { checkExclusion, checkTokens, checkTrespass } from './exclusion.js';
 import { checkPlaces, checkQueues } from './fifo.js';
+import { checkForgetting } from './forgetting.js';
 import { checkIdempotency } from './idempotency.js';
 import {
   checkBeliefs,
@@ -24,11 +25,6 @@ import { checkLinearizability } from './linearizability.js';
 import { checkModel } from './model.js';
 import type { Verdict } from './verdict.js';
 
-/**
- * What is sent is decided within this much cluster time, or never: of a leader's pause at most a
- * second counts, and a leader that was replaced meanwhile decides nothing.
- */
-const LATE_MS_MAX = 1_100;
 /** Clocks run at most so much faster than true time, in the wildest of seeds and in the others. */
 const RATE_MAX = 1.06;
 const SOUND_RATE_MAX = 1.03;
@@ -50,19 +46,22 @@ export function checkRun(run: FinishedRun): Verdict[] {
   const { entries } = ledger;
   const { resultRetentionMs } = settings;
   const rateMax = run.areClocksSound ? SOUND_RATE_MAX : RATE_MAX;
-  const forgetUs = (resultRetentionMs / RATE_MAX - LATE_MS_MAX) * 1_000;
+  const { verdict: forgetting, lives } = checkForgetting(entries, resultRetentionMs);
+  const mayBeTwo = ({ id }: Operation): boolean => (lives.get(id) ?? 0) > 1;
   const events = entries.flatMap((entry) => entry.events);
   const verdicts = [
     checkExclusion(events),
     checkTokens(history),
+    checkTrespass(history),
     checkQueues(events),
     checkPlaces(history, resultRetentionMs),
     checkIdempotency(history, resultRetentionMs),
+    forgetting,
     checkEventStream(events),
     checkDurability(events, history),
     checkAnswers(entries, history),
     checkDeadlines(events, history),
-    checkLinearizability(history, { forgetUs, rateMax }),
+    checkLinearizability(history, { mayBeTwo, rateMax }),
     checkModel(entries, settings),
   ];
   if (run.areClocksSound) {

@@ -13,6 +13,7 @@ import { Verdict } from './verdict.js';
 const GRANTED = 1;
 const ENDED = 2;
 const OK = 0;
+const STALE_LEASE = 17;
 
 export function checkExclusion(events: readonly SeenEvent[]): Verdict {
   const verdict = new Verdict('exclusion');
@@ -49,6 +50,22 @@ export function grantsOf(history: History): ToldGrant[] {
     grants.push({ operation, token: answer.token, toldUs: answer.atUs });
   }
   return grants;
+}
+
+/** I4: the lease of one principal is unknown to every other, whoever knows its id. */
+export function checkTrespass(history: History): Verdict {
+  const verdict = new Verdict('trespass');
+  const owners = new Map<number, number | undefined>();
+  for (const { operation, token } of grantsOf(history)) owners.set(token, operation.principal);
+  for (const { kind, client, principal, aboutToken, answers } of history.operations) {
+    if (!owners.has(aboutToken) || (kind !== 'renew' && kind !== 'release')) continue;
+    if (owners.get(aboutToken) === principal) continue;
+    for (const { code, cause } of answers) {
+      const isKnown = code === OK || (code === STALE_LEASE && cause > 0);
+      verdict.demand(!isKnown, () => `${kind} of ${aboutToken} by ${client}: ${code}, ${cause}`);
+    }
+  }
+  return verdict;
 }
 
 export function checkTokens(history: History): Verdict {

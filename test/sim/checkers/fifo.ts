@@ -40,8 +40,12 @@ export function checkQueues(events: readonly SeenEvent[]): Verdict {
   return verdict;
 }
 
-/** A free-form id whose retention may be over by then is a new request by its last answer. */
-function mayBeTwo({ session, answers }: Operation, retentionMs: number): boolean {
+/**
+ * A free-form id whose retention may be over by then is a new request by its last answer; not so
+ * with a not_after, which keeps it until it can have no effect any more.
+ */
+function mayBeTwo({ session, notAfter, answers }: Operation, retentionMs: number): boolean {
+  if (notAfter !== undefined) return false;
   const times = answers.map(({ clusterTime }) => clusterTime);
   return session === '' && Math.max(...times) - Math.min(...times) >= retentionMs;
 }

@@ -2,12 +2,14 @@
  * I6: one request id has one result, whoever is asked and how often.
  *
  * Judges histories. Every decided answer to one id says the same, up to the mark of a replay; only
- * what belongs to a session may be forgotten.
+ * what belongs to a session may be called forgotten. A free-form id is forgotten, to the ms of its
+ * answers, at max(its result + retention, its not_after): from then on it is a new request.
  * Used by: check-run.ts, the chaos command.
  */
 import { type Answer, type History, isStored, type Operation } from '../history.js';
 import { Verdict } from './verdict.js';
 
+const CANCELLED = 12;
 const FORGOTTEN = 19;
 /** Operations whose answers are not stored. */
 const UNNAMED = new Set(['renew', 'session-renew', 'get', 'list', 'lookup', 'check']);
@@ -23,10 +25,18 @@ function timelessOf(answer: Answer): string {
   return `${answer.code}: ${answer.rest}`;
 }
 
+/** Cluster time until which the id of `operation` answers as `answer` does. */
+function keptUntil({ session, notAfter = 0 }: Operation, answer: Answer, retentionMs: number) {
+  if (session !== '') return Number.POSITIVE_INFINITY;
+  const least = answer.clusterTime + retentionMs;
+  // A cancel that came before the request knew no not_after.
+  return answer.code === CANCELLED ? least : Math.max(least, notAfter);
+}
+
 function checkOperation(verdict: Verdict, operation: Operation, retentionMs: number): void {
   const { id, kind, session } = operation;
   let result = '';
-  let decidedAt = 0;
+  let until = 0;
   for (const answer of operation.answers) {
     const { code } = answer;
     const mayForget = session !== '' || code !== FORGOTTEN;
@@ -34,12 +44,10 @@ function checkOperation(verdict: Verdict, operation: Operation, retentionMs: num
     if (!isStored(answer)) continue;
     const isLoose = kind === 'release' || kind === 'close';
     const said = isLoose ? timelessOf(answer) : resultOf(answer);
-    // A free-form id whose retention is over is a new request.
-    const isForgotten = session === '' && answer.clusterTime >= decidedAt + retentionMs;
-    const isSame = result === '' || said === result || isForgotten;
+    const isSame = result === '' || said === result || answer.clusterTime >= until;
     verdict.demand(isSame, () => `${id} was ${result}, then ${said}`);
     result = said;
-    decidedAt = answer.clusterTime;
+    until = keptUntil(operation, answer, retentionMs);
   }
 }
 

@@ -16,14 +16,14 @@ const STEPS_MAX = 400_000;
 
 /** What the run that is judged kept to. */
 export interface RunBounds {
-  /** An id that is sent again so long after its first sending may be a new request, µs. */
-  readonly forgetUs: number;
+  /** The id may stand for two requests: it was forgotten, and asked again. */
+  readonly mayBeTwo: (operation: Operation) => boolean;
   /** Cluster time runs at most so much faster than true time. */
   readonly rateMax: number;
 }
 
 /** Nothing was forgotten; clocks kept to the assumed rates, with room to spare. */
-const SOUND: RunBounds = { forgetUs: NEVER, rateMax: 1.03 };
+const SOUND: RunBounds = { mayBeTwo: () => false, rateMax: 1.03 };
 
 /** What one step does to the lock: holder's token (0 for none) and the last token given. */
 type StepKind = 'grant' | 'end' | 'sees' | 'is not' | 'busy';
@@ -62,6 +62,22 @@ function apply(state: LockState, step: Step): LockState | null {
   }
 }
 
+/** Who was granted a token, and when somebody was told so first, µs. */
+interface Granted {
+  readonly operation: Operation;
+  readonly toldUs: number;
+}
+
+function noteGrant(
+  granted: Map<number, Granted>,
+  token: number,
+  operation: Operation,
+  atUs: number,
+): void {
+  const toldUs = Math.min(granted.get(token)?.toldUs ?? NEVER, atUs);
+  granted.set(token, { operation, toldUs });
+}
+
 /** Steps that the history of one lock implies. Problems in themselves go to `verdict`. */
 function stepsOf(
   lock: string,
@@ -70,30 +86,29 @@ function stepsOf(
   verdict: Verdict,
 ): Step[] {
   const steps: Step[] = [];
-  const granted = new Map<number, Operation>();
+  const granted = new Map<number, Granted>();
   const ghosts: Operation[] = [];
   for (const operation of operations) {
     const answer = finalAnswer(operation);
     const { kind, id } = operation;
     if (kind === 'acquire' && answer?.code === OK) {
       // A free-form id that was forgotten is a new request: it may have been granted again.
-      for (const { code, token } of operation.answers) {
-        if (code === OK) granted.set(token, operation);
+      for (const { code, token, atUs } of operation.answers) {
+        if (code === OK) noteGrant(granted, token, operation, atUs);
       }
       // And the first of them may have been granted with nobody told.
-      if (mayBeForgotten(operation, bounds)) ghosts.push(operation);
+      if (bounds.mayBeTwo(operation)) ghosts.push(operation);
     } else if (kind === 'acquire' && isOpen(operation, bounds)) {
       ghosts.push(operation);
       steps.push(...readSteps(operation));
     } else if (kind === 'cancel' && answer?.code === OK && answer.token > 0) {
       const target = operations.find((other) => other.id === operation.target);
-      if (target !== undefined && !granted.has(answer.token)) granted.set(answer.token, target);
+      // Of a life of the target whose own answer may never have come.
+      if (target !== undefined) noteGrant(granted, answer.token, target, answer.atUs);
     } else if (answer !== undefined) steps.push(...readSteps(operation));
     verdict.demand(id === '' || kind !== '', () => `${id} has no kind`);
   }
-  for (const [token, operation] of granted) {
-    const told = operation.answers.find((answer) => answer.code === OK && answer.token === token);
-    const toldUs = told?.atUs ?? finalAnswer(operation)?.atUs ?? NEVER;
+  for (const [token, { operation, toldUs }] of granted) {
     steps.push(stepOf('grant', token, operation, toldUs));
     steps.push(endOf(token, operation, operations, bounds.rateMax));
   }
@@ -101,15 +116,9 @@ function stepsOf(
   return steps.sort((a, b) => a.fromUs - b.fromUs);
 }
 
-/** Sent again so late, its id may have been forgotten meanwhile: it stands for two requests. */
-function mayBeForgotten(operation: Operation, bounds: RunBounds): boolean {
-  const { sentUs, lastSentUs = sentUs } = operation;
-  return lastSentUs - sentUs >= bounds.forgetUs;
-}
-
 /** An acquire that may have been granted though nobody was told. */
 function isOpen(operation: Operation, bounds: RunBounds): boolean {
-  if (mayBeForgotten(operation, bounds)) return true;
+  if (bounds.mayBeTwo(operation)) return true;
   const answer = finalAnswer(operation);
   return answer === undefined || !isStored(answer) || operation.isAbandoned;
 }
@@ -176,7 +185,9 @@ function earliestExpiry(
   all: readonly Operation[],
   rateMax: number,
 ): number {
-  const isReleaseTried = all.some((o) => o.kind === 'release' && o.aboutToken === token);
+  const isReleaseTried = all.some(
+    (o) => o.kind === 'release' && o.aboutToken === token && o.principal === grant.principal,
+  );
   if (isReleaseTried) return grant.sentUs;
   return grant.sentUs + (grant.ttlMs * 1000) / rateMax;
 }
@@ -185,7 +196,7 @@ function earliestExpiry(
 function addGhosts(
   lock: string,
   steps: Step[],
-  granted: ReadonlyMap<number, Operation>,
+  granted: ReadonlyMap<number, Granted>,
   ghosts: readonly Operation[],
   verdict: Verdict,
 ): void {

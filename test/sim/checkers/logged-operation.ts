@@ -8,6 +8,7 @@ import { Unpackr } from 'msgpackr';
 
 const unpackr = new Unpackr({ useRecords: false, int64AsType: 'number' });
 const text = new TextDecoder();
+const FIRST_PRINCIPAL = 1;
 const HEADER_BYTES = 32;
 const PREFIX_BYTES = 12;
 
@@ -30,6 +31,11 @@ export function operationsOf(data: Uint8Array): LoggedOperation[] {
     at = end;
   }
   return operations;
+}
+
+/** A free-form id as histories have it: ids belong to their principal. */
+export function idWith(principal: number, request: string): string {
+  return principal === FIRST_PRINCIPAL ? request : `${request}@${principal}`;
 }
 
 /** The stamp of an entry, ms of cluster time. */

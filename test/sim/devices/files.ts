@@ -91,6 +91,9 @@ export class SimFolder {
 export class SimFiles {
   private top = new SimFolder();
 
+  /** The system names what is in a folder in no order: another one each time. */
+  private turns = 0;
+
   constructor(private readonly root: string) {}
 
   find(path: string): SimNode | undefined {
@@ -129,15 +132,26 @@ export class SimFiles {
     return file;
   }
 
-  /** Removes what is at the path, the deepest first, as far as it is there. */
-  remove(path: string): void {
+  /**
+   * Removes what is at the path name by name, the deepest first, as far as it is there. `before`
+   * each of them the process may end.
+   */
+  remove(path: string, before: () => void): void {
     const node = this.find(path);
     if (node === undefined) return;
     if (node instanceof SimFolder) {
-      for (const name of [...node.names.keys()]) this.remove(`${path}/${name}`);
+      for (const name of this.turned([...node.names.keys()]))
+        this.remove(`${path}/${name}`, before);
     }
+    before();
     const [folder, name] = this.place(path);
     folder.names.delete(name);
+  }
+
+  private turned(names: readonly string[]): readonly string[] {
+    this.turns += 1;
+    const first = this.turns % Math.max(1, names.length);
+    return [...names.slice(first), ...names.slice(0, first)];
   }
 
   rename(from: string, to: string): void {

@@ -1,9 +1,11 @@
 /**
  * Simulated storage media: environments of the log and files of snapshots, below one made-up path.
  *
- * Owns: what survives a crash, and the sync points at which a crash or an error can strike. The
- * production files of src/io run on it unchanged: every path below MEDIA_ROOT is answered here in
- * place of LMDB and of the file system, all others go their usual way.
+ * Owns: what survives a crash, and the points at which a crash or an error can strike: each sync,
+ * and each name that goes when a folder is removed. Every error of the device is counted, so that
+ * it can be demanded that somebody has ended by it. The production files of src/io run on it
+ * unchanged: every path below MEDIA_ROOT is answered here in place of LMDB and of the file system,
+ * all others go their usual way.
  * Used by: sim-disk.ts.
  */
 import fs from 'node:fs';
@@ -22,6 +24,9 @@ export class PowerCut extends Error {
 /** The device said no: the node ends, and a start that needs it fails. */
 export class DeviceError extends Error {
   override readonly name = 'DeviceError';
+  /** As the system's errors have them. */
+  readonly code = 'EIO';
+  readonly syscall = 'fsync';
 }
 
 /** What the next sync point does in place of its work. */
@@ -42,9 +47,16 @@ export class Media {
   readonly root: string;
   readonly environments = new Map<string, StoredEnvironment>();
   readonly files: SimFiles;
-  /** Sync points that still succeed before the power goes. */
-  syncsLeft = Number.POSITIVE_INFINITY;
+  /** Syncs and removals that still succeed before the power goes. */
+  stepsLeft = Number.POSITIVE_INFINITY;
+  /** Strikes at the next sync, whatever it is. */
   nextFault: SyncFault = 'none';
+  /** Strikes at files and folders alone, those of snapshots, after so many of their syncs. */
+  fileFault: SyncFault = 'none';
+  fileSyncsLeft = 0;
+  /** Errors of the device so far, and who hears of each. */
+  deviceErrors = 0;
+  onDeviceError: () => void = () => undefined;
 
   constructor() {
     install();
@@ -70,15 +82,42 @@ export class Media {
     this.files.losePower(prng);
   }
 
-  /** Carries out `work`, durable when this returns, or fails as it was told to. */
-  sync(work: () => void): void {
-    if (this.syncsLeft <= 0) throw new PowerCut('the power is gone');
-    this.syncsLeft -= 1;
-    const fault = this.nextFault;
+  /** Nothing that was told to fail does. */
+  clearFaults(): void {
     this.nextFault = 'none';
-    if (fault === 'rejects') throw new DeviceError('EIO: simulated');
-    work();
-    if (fault === 'rejects but stays') throw new DeviceError('EIO: simulated, and yet done');
+    this.fileFault = 'none';
+  }
+
+  /** Carries out `work`, durable when this returns, or fails as it was told to. */
+  sync(work: () => void, isOfFile = false): void {
+    this.step();
+    const fault = this.takeFault(isOfFile);
+    if (fault !== 'rejects') work();
+    if (fault === 'none') return;
+    this.deviceErrors += 1;
+    this.onDeviceError();
+    throw new DeviceError(fault === 'rejects' ? 'EIO: simulated' : 'EIO: simulated, and yet done');
+  }
+
+  /** Removes what is at the path; nothing of that is durable yet. */
+  remove(path: string): void {
+    this.files.remove(path, () => this.step());
+  }
+
+  private step(): void {
+    if (this.stepsLeft <= 0) throw new PowerCut('the power is gone');
+    this.stepsLeft -= 1;
+  }
+
+  private takeFault(isOfFile: boolean): SyncFault {
+    let fault = this.nextFault;
+    this.nextFault = 'none';
+    if (!isOfFile || this.fileFault === 'none') return fault;
+    if (this.fileSyncsLeft === 0) {
+      if (fault === 'none') fault = this.fileFault;
+      this.fileFault = 'none';
+    } else this.fileSyncsLeft -= 1;
+    return fault;
   }
 }
 
@@ -233,7 +272,7 @@ function installFiles(): void {
     const files = found instanceof SimFolder ? [...found.names.keys()] : [];
     return [...names.map((name) => name.slice(folder.length)), ...files].sort();
   });
-  divert(fs, 'rmSync', (media, [path]) => media.files.remove(path as string));
+  divert(fs, 'rmSync', (media, [path]) => media.remove(path as string));
   divert(fs, 'mkdirSync', (media, [path]) => media.files.makeFolder(path as string) && undefined);
   divert(fs, 'renameSync', (media, [from, to]) => media.files.rename(from as string, to as string));
   divert(fs, 'statSync', (media, [path]) => ({ size: fileAt(media, path as string).bytes.length }));
@@ -282,7 +321,7 @@ function installDescriptors(): void {
     if (node instanceof SimFile) node.bytes = new Uint8Array(bytes as Uint8Array);
   });
   divertHandle('fsyncSync', ({ media, node }) => {
-    if (!('missingBytes' in node)) media.sync(() => node.sync());
+    if (!('missingBytes' in node)) media.sync(() => node.sync(), true);
   });
   divertHandle('closeSync', (_handle, [handle]) => handles.delete(handle as number) && undefined);
 }

@@ -71,6 +71,12 @@ const RAFT: readonly Plant[] = [
     find: 'if (log.termAt(entry.index) === entry.term) continue;',
     replace: '',
   },
+  {
+    name: 'raft: who steps down within a term forgets its vote',
+    file: 'core/raft/election.ts',
+    find: 'if (term > state.term) {\n    state.term = term;',
+    replace: 'if (term >= state.term) {\n    state.term = term;',
+  },
 ];
 
 const STORAGE: readonly Plant[] = [
@@ -123,6 +129,18 @@ const STORAGE: readonly Plant[] = [
     replace: '',
   },
   {
+    name: 'storage: a segment with the first entry that is still needed is dropped',
+    file: 'io/log/segmented-log.ts',
+    find: 'this.segments[0]!.last < index',
+    replace: 'this.segments[0]!.first < index',
+  },
+  {
+    name: 'storage: an order is told durable before its commit',
+    file: 'io/log/group-commit.ts',
+    find: 'this.log.commit();\n    this.events.onDurable(this.durableAppendId);',
+    replace: 'this.events.onDurable(this.durableAppendId);\n    this.log.commit();',
+  },
+  {
     name: 'storage: a wiped disk is let in by its old node id',
     file: 'io/peers/membership.ts',
     find: 'if (!isSameId(hello.diskId, member.diskId)) {',
@@ -154,6 +172,24 @@ const LOCKS: readonly Plant[] = [
     file: 'core/locks/ownership.ts',
     find: 'return Math.min(sessions.deadline[session] as number, Math.max(floor, kept + ttlMs));',
     replace: 'return Math.max(floor, kept + ttlMs);',
+  },
+  {
+    name: 'locks: the lease of another principal is renewed and released',
+    file: 'core/locks/lease-commands.ts',
+    find: 'if (lease === NONE || leases.principal[lease] !== command.principal) return NONE;',
+    replace: 'if (lease === NONE) return NONE;',
+  },
+  {
+    name: 'locks: a renewal with a shorter TTL moves the deadline back',
+    file: 'core/locks/lease-commands.ts',
+    find: 'leases.deadlineFloor[lease] = before;',
+    replace: 'leases.deadlineFloor[lease] = 0 * before;',
+  },
+  {
+    name: 'locks: a sweep that stopped at its bound counts as done',
+    file: 'core/locks/sweep.ts',
+    find: 'state.isDrained = areLeasesDrained && areWaitsDrained && areSessionsDrained;',
+    replace: 'state.isDrained = areLeasesDrained || areWaitsDrained || areSessionsDrained || true;',
   },
   {
     name: 'locks: what expired answers released',
@@ -201,6 +237,24 @@ const RESULTS: readonly Plant[] = [
     file: 'core/locks/requests.ts',
     find: 'Math.max(now + settings.resultRetentionMs, results.notAfter[slot] as number)',
     replace: 'Math.max(now + 100, results.notAfter[slot] as number)',
+  },
+  {
+    name: 'results: an id is forgotten before its not_after',
+    file: 'core/locks/requests.ts',
+    find: 'Math.max(now + settings.resultRetentionMs, results.notAfter[slot] as number)',
+    replace: 'now + settings.resultRetentionMs + 0 * (results.notAfter[slot] as number)',
+  },
+  {
+    name: 'results: a first arrival at its not_after is carried out',
+    file: 'core/locks/requests.ts',
+    find: 'command.notAfter >= 0 && now >= command.notAfter',
+    replace: 'command.notAfter >= 0 && now > command.notAfter',
+  },
+  {
+    name: 'results: one id of two principals is one request',
+    file: 'core/locks/requests.ts',
+    find: 'const slot = results.findFree(principal, bytes, offset, length);',
+    replace: 'const slot = results.findFree(Math.min(principal, 1), bytes, offset, length);',
   },
   {
     name: 'results: who steps down says NOT_LEADER of what may still commit',
@@ -305,6 +359,24 @@ const SNAPSHOTS: readonly Plant[] = [
     file: 'io/log/verify.ts',
     find: 'log.reset(baseIndex);\n  return',
     replace: 'return',
+  },
+  {
+    name: 'snapshots: a failed sync of a folder is swallowed',
+    file: 'io/sync-folder.ts',
+    find: '    fs.fsyncSync(handle);\n',
+    replace: '    try {\n      fs.fsyncSync(handle);\n    } catch {}\n',
+  },
+  {
+    name: 'snapshots: a draft whose write failed is made again',
+    file: 'server/snapshot-jobs.ts',
+    find: 'if (error instanceof FailedWrite) throw error;\n    logger.error(',
+    replace: 'logger.error(',
+  },
+  {
+    name: 'snapshots: one whose write failed is fetched again',
+    file: 'server/snapshot-jobs.ts',
+    find: 'if (error instanceof FailedWrite) throw error;\n    logger.warn(',
+    replace: 'logger.warn(',
   },
   {
     name: 'snapshots: a rename counts before it is durable',
