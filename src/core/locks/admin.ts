@@ -64,8 +64,12 @@ function forceRelease(state: MachineState, command: Command, outcome: Outcome): 
   if (lock !== NONE) settleLock(state, lock);
   const holder = lock === NONE ? NONE : (locks.holder[lock] as number);
   if (holder !== NONE) showHolder(state, holder, outcome);
-  if (holder === NONE || !isMeant(state, command, holder)) outcome.code = OutcomeCode.Conflict;
-  else outcome.revision = endLease(state, holder, LeaseEnd.Forced);
+  if (holder === NONE || !isMeant(state, command, holder)) {
+    outcome.code = OutcomeCode.Conflict;
+    outcome.revision = lock === NONE ? state.idleFloor : (locks.lastRevision[lock] as number);
+    return;
+  }
+  outcome.revision = endLease(state, holder, LeaseEnd.Forced);
 }
 
 /** The lease id and the token, as far as they are given, are the holder's. */
