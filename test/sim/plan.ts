@@ -37,10 +37,14 @@ export interface Plan {
   readonly paceUs: readonly [number, number];
   /** Share of users with sessions, in tenths. */
   readonly sessionTenths: number;
+  /** An operator forces, disables and expels, and a guard reports. */
+  readonly hasOperator: boolean;
 }
 
 const WILD_EVERY = 10;
 const HUNT_EVERY = 4;
+/** Not drawn: seeds without an operator go as they would if there were none. */
+const OPERATOR_EVERY = 3;
 
 function pick<T>(world: World, of: readonly T[]): T {
   return of[world.prng.below(of.length)] as T;
@@ -98,5 +102,6 @@ export function drawPlan(seed: number, world: World): Plan {
     waitMsMax: pick(world, [100, 2_000]),
     paceUs: [2_000, world.between(6_000, 30_000)],
     sessionTenths: world.prng.below(11),
+    hasOperator: seed % OPERATOR_EVERY === 0,
   };
 }

@@ -173,6 +173,8 @@ export class SimWorker {
     const about = { lock: held.lock, aboutToken: held.token };
     const call = this.begin(CommandKind.Renew, [held.lease], about, (reply) => {
       if (reply[1] !== OutcomeCode.Ok) {
+        // Somebody else may have ended it: it is told so here, and nowhere else.
+        if (reply[1] === OutcomeCode.StaleLease) this.stopBelieving(held.token);
         this.held = this.held.filter((other) => other !== held);
         return;
       }
@@ -446,7 +448,10 @@ export class SimWorker {
       call.isFinal = true;
       call.done(reply);
       if (reply[1] === OutcomeCode.SessionExpired && call.record.session !== '') {
-        if (call.record.session === this.session.hex) this.endSession();
+        if (call.record.session === this.session.hex) {
+          this.stopBelieving(0);
+          this.endSession();
+        }
       } else if (call.record.id !== '' && !this.isStopping && world.chance(0.06)) {
         // Now and then the answer counts as lost: the same id is asked again.
         call.retryUs = world.nowUs + world.between(100, 60_000);

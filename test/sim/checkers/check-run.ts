@@ -22,6 +22,7 @@ import {
 } from './lease-bounds.js';
 import { checkLinearizability } from './linearizability.js';
 import { checkModel } from './model.js';
+import { checkOperators, forcedEnds } from './operators.js';
 import type { Verdict } from './verdict.js';
 
 /**
@@ -64,9 +65,10 @@ export function checkRun(run: FinishedRun): Verdict[] {
     checkDeadlines(events, history),
     checkLinearizability(history, { forgetUs, rateMax }),
     checkModel(entries, settings),
+    checkOperators(entries),
   ];
   if (run.areClocksSound) {
-    verdicts.push(checkBeliefs(history), checkClusterTime(entries, stalls));
+    verdicts.push(checkBeliefs(history, forcedEnds(events)), checkClusterTime(entries, stalls));
     verdicts.push(checkPulses(entries, stalls, run.healedUs));
   }
   return verdicts;
