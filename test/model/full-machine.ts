@@ -1,7 +1,7 @@
 /**
  * A production machine with a record of every kind, by a log that never changes.
  *
- * Owns: that log. Its digest and its snapshot stand for those of a disk that an earlier build wrote.
+ * Owns: that log. Its digest stands for that of a disk that an earlier build wrote.
  * Used by: the tests of digests and snapshots.
  */
 

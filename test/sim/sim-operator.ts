@@ -1,9 +1,9 @@
 /**
  * A simulated operator, and a guard that reports: they end leases of others by force, disable and
- * enable names and prefixes, expire sessions, tell of refused tokens; through the door like anybody.
+ * enable names and prefixes, expire sessions, tell of refused tokens; all through the door.
  *
- * Owns: its request ids, its connection, what it has disabled. Asks again by the same id until it is
- * answered. Never: holds a lock, or knows more than operators can: what reads and clients have told.
+ * Owns: its request ids, its connection, what it has disabled. Asks again by the same id until it
+ * is answered. Never: holds a lock, or knows more than reads and clients have told.
  * Used by: chaos.ts.
  */
 import { CommandKind } from '../../src/core/locks/command.js';

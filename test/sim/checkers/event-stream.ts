@@ -2,7 +2,8 @@
  * I9 as far as there are no watches: the committed events are one stream without a gap.
  *
  * Judges events in the order of their entries: revisions are consecutive from 1, each once, stamps
- * never fall, and each is of a kind that is known, with what that kind has. That every node has the same stream is the ledger's check.
+ * never fall, and each is of a kind that is known, with what that kind has. That every node has
+ * the same stream is the ledger's check.
  * Used by: check-run.ts.
  */
 import type { SeenEvent } from '../ledger.js';
