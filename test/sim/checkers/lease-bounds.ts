@@ -3,9 +3,9 @@
  *
  * Early: no two clients take themselves for the holder of one lock at one moment of true time, but
  * for one whose lease an operator ended, which learns so when it asks or its safe deadline passes;
- * and no lease expires at a stamp below a deadline that its client was told. Late: cluster time follows
- * true time within the bound of clock rates, but for what the rules take off: leaderless gaps, and
- * a leader's stalls. What cluster time does to a lease is then the model's check.
+ * and no lease expires at a stamp below a deadline that its client was told. Late: cluster time
+ * follows true time within the bound of clock rates, but for what the rules take off: leaderless
+ * gaps, and a leader's stalls. What cluster time does to a lease is then the model's check.
  * Used by: check-run.ts, the chaos command (beliefs).
  */
 import { BATCH_OPERATIONS_MAX } from '../../../src/limits.js';
