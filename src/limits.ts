@@ -20,6 +20,8 @@ export const NAME_BYTES_MAX = 512;
 export const METADATA_BYTES_MAX = 1_024;
 /** Bytes of an owner name (deadlock detection). */
 export const OWNER_BYTES_MAX = 128;
+/** The kind that a guard calls itself in a report. */
+export const GUARD_KIND_BYTES_MAX = 64;
 /** Names that one acquire may ask for together. */
 export const NAME_SET_MAX = 16;
 /** Acknowledged sequences above the mark that one request may list. */

@@ -2,11 +2,12 @@
  * The rows of the audit stream: an event of the lock machine beside the operation that caused it.
  *
  * Owns: the row [revision, kind, name, token, place, cause, principal, cluster_time, log_index,
- * actor, command|nil, request|nil, session|nil, trace|nil], its public words, and how the cause is
+ * actor, command|nil, request|nil, session|nil, trace|nil, asked_by|nil, reason|nil, refusals|nil],
+ * its public words, and how the cause is
  * found in the entry's own bytes. Never: a lease id or a secret: who reads what happened may not
  * therefore release it; the token names the lease. Used by: replica, workers, http-answers, cli.
  */
-import { Command, PRINCIPAL_CLUSTER, RequestKind } from '../core/locks/command.js';
+import { Command, CommandKind, PRINCIPAL_CLUSTER, RequestKind } from '../core/locks/command.js';
 import { ID_BYTES, TRACE_ID_BYTES } from '../limits.js';
 import { COMMAND_ROWS } from './commands.js';
 import { copyOf } from './copy.js';
@@ -78,9 +79,9 @@ export class AuditRows {
     return [...head, this.index, ...this.causeAt(position)];
   }
 
-  /** actor, command, request, session, trace */
+  /** actor, command, request, session, trace, asked_by, reason, refusals */
   private causeAt(position: number): PackValue[] {
-    if (position < 0) return [PRINCIPAL_CLUSTER, null, null, null, null];
+    if (position < 0) return [PRINCIPAL_CLUSTER, null, null, null, null, null, null, null];
     const { reader, command, data } = this;
     if (position < this.position) {
       reader.open(data);
@@ -93,13 +94,30 @@ export class AuditRows {
     if (decodeOperation(data, reader.start, reader.end, command) !== 0) {
       throw new Error(`audit: operation ${position} of entry ${this.index} does not decode`);
     }
-    return [reader.principal, command.kind, requestOf(command), sessionOf(command), this.trace()];
+    const { kind } = command;
+    const cause = [reader.principal, kind, requestOf(command), sessionOf(command), this.trace()];
+    return kind < CommandKind.ForceRelease
+      ? [...cause, null, null, null]
+      : [...cause, ...saidBy(command)];
   }
 
   private trace(): PackValue {
     const { traceOffset } = this.command;
     return traceOffset < 0 ? null : copyOf(this.data, traceOffset, traceOffset + TRACE_ID_BYTES);
   }
+}
+
+/** asked_by, reason, refusals. Who reports a refusal is the guard, by its kind. */
+function saidBy(command: Command): PackValue[] {
+  const { bytes, ownerOffset, ownerBytes, metadataOffset, metadataBytes } = command;
+  const said = textAt(bytes, metadataOffset, metadataBytes);
+  if (command.kind === CommandKind.ReportRefusal) return [said, null, command.refusals];
+  return [textAt(bytes, ownerOffset, ownerBytes), said, null];
+}
+
+/** A range that was decoded as plain text, null when it is absent. */
+function textAt(bytes: Uint8Array, offset: number, length: number): string | null {
+  return offset < 0 ? null : NAMES.decode(bytes.subarray(offset, offset + length));
 }
 
 function requestOf(command: Command): PackValue {
@@ -109,15 +127,22 @@ function requestOf(command: Command): PackValue {
   return textOrBytes(copyOf(bytes, requestOffset, requestOffset + requestBytes));
 }
 
+/** The session that asked, or the one that was ended. */
 function sessionOf(command: Command): PackValue {
+  if (command.kind === CommandKind.ExpireSession) {
+    return idOf(command.lease0, command.lease1, command.lease2, command.lease3);
+  }
   if (!command.hasSession) return null;
-  const { session0, session1, session2, session3 } = command;
+  return idOf(command.session0, command.session1, command.session2, command.session3);
+}
+
+function idOf(word0: number, word1: number, word2: number, word3: number): Uint8Array {
   const id = new Uint8Array(ID_BYTES);
   const view = new DataView(id.buffer);
-  view.setInt32(0, session0);
-  view.setInt32(4, session1);
-  view.setInt32(8, session2);
-  view.setInt32(12, session3);
+  view.setInt32(0, word0);
+  view.setInt32(4, word1);
+  view.setInt32(8, word2);
+  view.setInt32(12, word3);
   return id;
 }
 
@@ -128,7 +153,8 @@ const COMMAND_NAMES = new Map<number, string>(
 /** One row as JSON. `clusterId`: 32 hexadecimal digits; with the revision it is the event's id. */
 export function auditEventOf(row: unknown, clusterId: string): Json {
   const fields: readonly unknown[] = Array.isArray(row) ? row : [];
-  const [index, actor, command, request, session, trace] = fields.slice(8);
+  const [index, actor, command, request, session, trace, askedBy, reason, refusals] =
+    fields.slice(8);
   const isSequence = typeof request === 'number';
   return {
     id: `${clusterId}-${String(fields[ROW_REVISION])}`,
@@ -142,6 +168,9 @@ export function auditEventOf(row: unknown, clusterId: string): Json {
     sequence: isSequence ? request : null,
     session_id: session instanceof Uint8Array ? hexOf(session) : null,
     trace_id: trace instanceof Uint8Array ? hexOf(trace) : null,
+    asked_by: typeof askedBy === 'string' ? askedBy : null,
+    reason: typeof reason === 'string' ? reason : null,
+    ...(typeof refusals === 'number' ? { refusals } : {}),
   };
 }
 

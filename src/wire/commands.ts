@@ -386,6 +386,81 @@ const LEASES: readonly CommandRow[] = [
   },
 ];
 
+const ACTOR = needed('actor', 'text', 'who asks, as they name themselves; at most 128 bytes');
+const REASON = needed('reason', 'text', 'why; at most 1,024 bytes');
+const RULED: readonly FieldRow[] = [
+  optional('name', 'text', 'the lock; or'),
+  optional('prefix', 'text', 'first bytes of the names; empty: every lock'),
+  ACTOR,
+  REASON,
+];
+
+const ADMIN: readonly CommandRow[] = [
+  {
+    number: CommandKind.ForceRelease,
+    name: 'force_release',
+    isLogged: true,
+    meaning:
+      'Ends the lease that holds a lock, whoever owns it; the next waiter is granted in the same ' +
+      'entry. Another holder than the one named, or none: CONFLICT, with the holder.',
+    fields: [
+      NAME,
+      optional('lease', 'id', 'the lease that is meant'),
+      optional('token', 'uint', 'the token that is meant; neither: whoever holds'),
+      ACTOR,
+      REASON,
+    ],
+    replyFields: [
+      needed('revision', 'uint', 'the barrier token: above that of the lease that ended'),
+      needed('token', 'uint', 'that of the lease that ended'),
+      needed('since', 'uint', 'cluster time of its grant'),
+      needed('deadline', 'uint', 'cluster time until which it was held'),
+      needed('principal', 'uint', 'whose it was'),
+      needed('metadata', 'bytes', 'its metadata'),
+    ],
+  },
+  {
+    number: CommandKind.Disable,
+    name: 'disable',
+    isLogged: true,
+    meaning:
+      'From now on no acquire of the lock, or of any under the prefix, is taken: DISABLED. The ' +
+      'holder and the queue stay as they are. At most 256 names and prefixes.',
+    fields: RULED,
+    replyFields: [needed('revision', 'uint', 'revision since which it is disabled')],
+  },
+  {
+    number: CommandKind.Enable,
+    name: 'enable',
+    isLogged: true,
+    meaning: 'Takes back a disable of exactly this name or prefix.',
+    fields: RULED,
+    replyFields: [needed('revision', 'uint', 'revision of the change, 0 when there was none')],
+  },
+  {
+    number: CommandKind.ExpireSession,
+    name: 'expire_session',
+    isLogged: true,
+    meaning: 'Ends a session, whoever owns it, with its waits and leases.',
+    fields: [needed('target', 'id', 'the session'), ACTOR, REASON],
+    replyFields: [needed('revision', 'uint', 'revision of its end')],
+  },
+  {
+    number: CommandKind.ReportRefusal,
+    name: 'report_refusal',
+    isLogged: true,
+    meaning: 'A guard tells that it refused stale tokens: it shows in events, audit and metrics.',
+    fields: [
+      NAME,
+      needed('token', 'uint', 'the token that was refused'),
+      needed('mark', 'uint', 'the newest token that the resource had seen'),
+      needed('refusals', 'uint', 'how many, since the last report'),
+      optional('guard', 'text', 'what kind of guard; at most 64 bytes'),
+    ],
+    replyFields: [needed('revision', 'uint', 'revision of the event')],
+  },
+];
+
 const INTERNAL: readonly CommandRow[] = [
   {
     number: CommandKind.KeepWaits,
@@ -411,6 +486,7 @@ export const COMMAND_ROWS: readonly CommandRow[] = [
   ...SESSIONS,
   ...LEASES,
   ...INTERNAL,
+  ...ADMIN,
 ];
 
 /** Numbers that have their place and no form yet. */

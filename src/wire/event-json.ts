@@ -64,6 +64,6 @@ export function eventOf(row: unknown): Json {
 }
 
 function causeName(kind: number, cause: number): string | null {
-  if (kind === EventKind.Ended) return leaseEndName(cause);
-  return kind === EventKind.Left ? codeName(cause) : null;
+  if (kind === EventKind.Ended || kind === EventKind.Expelled) return leaseEndName(cause);
+  return cause === 0 ? null : codeName(cause);
 }

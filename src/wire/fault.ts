@@ -51,6 +51,11 @@ export const Fault = {
   Place: 37,
   Revision: 38,
   Snapshot: 39,
+  Actor: 40,
+  Reason: 41,
+  Mark: 42,
+  Refusals: 43,
+  Guard: 44,
 } as const;
 export type Fault = (typeof Fault)[keyof typeof Fault];
 
@@ -96,6 +101,11 @@ const FAULT_FIELDS: readonly string[] = [
   'place',
   'revision',
   'snapshot',
+  'actor',
+  'reason',
+  'mark',
+  'refusals',
+  'guard',
 ];
 
 /** The offending field as BAD_REQUEST names it; empty for Fault.None. */

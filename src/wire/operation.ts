@@ -7,15 +7,8 @@
  * Used by: replica.
  */
 import { type Command, CommandKind, RequestKind } from '../core/locks/command.js';
-import {
-  ACKNOWLEDGED_SINGLES_MAX,
-  METADATA_BYTES_MAX,
-  NAME_BYTES_MAX,
-  NAME_BYTES_MIN,
-  OPERATION_BYTES_MAX,
-  OWNER_BYTES_MAX,
-  REQUEST_ID_BYTES_MAX,
-} from '../limits.js';
+import { ACKNOWLEDGED_SINGLES_MAX, OPERATION_BYTES_MAX, REQUEST_ID_BYTES_MAX } from '../limits.js';
+import { adminFieldsMax, checkAdmin, decodeAdmin } from './admin-operation.js';
 import { Fault } from './fault.js';
 import {
   arrayAt,
@@ -29,7 +22,13 @@ import {
   unsignedAt,
   wordAt,
 } from './msgpack-reader.js';
-import { isPlainText } from './utf8.js';
+import {
+  decodeLease,
+  decodeMetadata,
+  decodeName,
+  decodeOwner,
+  decodeTtl,
+} from './operation-fields.js';
 
 /** Elements that logged commands share: command, request, session, acknowledged, trace. */
 export const HEAD_FIELDS = 5;
@@ -52,8 +51,10 @@ export function operationFieldsMax(kind: number): number {
       return HEAD_FIELDS + 1;
     case CommandKind.SessionClose:
       return HEAD_FIELDS;
-    default:
-      return 0;
+    default: {
+      const fields = adminFieldsMax(kind);
+      return fields === 0 ? 0 : HEAD_FIELDS + fields;
+    }
   }
 }
 
@@ -203,8 +204,10 @@ function decodeArguments(
       return decodeSecret(bytes, at, end, command);
     case CommandKind.KeepWaits:
       return decodePlaces(bytes, at, end, command);
-    default:
+    case CommandKind.Settings:
       return decodeSettings(bytes, at, end, command);
+    default:
+      return decodeAdmin(bytes, at, end, count, command);
   }
 }
 
@@ -291,54 +294,6 @@ function decodeAcquireRest(
     at += integerBytes(bytes[at]!);
   }
   return at;
-}
-
-/** An array of names has its place here and is refused until a later feature level. */
-function decodeName(bytes: Uint8Array, at: number, end: number, command: Command): number {
-  const length = rangeAt(bytes, at, end);
-  if (length < NAME_BYTES_MIN || length > NAME_BYTES_MAX) return -Fault.Name;
-  const offset = at + rangeHeaderBytes(bytes[at]!);
-  if (!isPlainText(bytes, offset, offset + length)) return -Fault.Name;
-  command.nameOffset = offset;
-  command.nameBytes = length;
-  return offset + length;
-}
-
-function decodeTtl(bytes: Uint8Array, at: number, end: number, command: Command): number {
-  const ttlMs = unsignedAt(bytes, at, end);
-  if (ttlMs < NIL) return -Fault.TtlMs;
-  command.ttlMs = ttlMs;
-  return at + integerBytes(bytes[at]!);
-}
-
-function decodeOwner(bytes: Uint8Array, at: number, end: number, command: Command): number {
-  const length = rangeAt(bytes, at, end);
-  if (length === NIL) return at + 1;
-  if (length < 1 || length > OWNER_BYTES_MAX) return -Fault.Owner;
-  command.ownerOffset = at + rangeHeaderBytes(bytes[at]!);
-  command.ownerBytes = length;
-  return command.ownerOffset + length;
-}
-
-/** Empty metadata is not absent metadata. */
-function decodeMetadata(bytes: Uint8Array, at: number, end: number, command: Command): number {
-  const length = rangeAt(bytes, at, end);
-  if (length === NIL) return at + 1;
-  if (length < 0 || length > METADATA_BYTES_MAX) return -Fault.Metadata;
-  command.metadataOffset = at + rangeHeaderBytes(bytes[at]!);
-  command.metadataBytes = length;
-  return command.metadataOffset + length;
-}
-
-function decodeLease(bytes: Uint8Array, at: number, end: number, command: Command): number {
-  const offset = idAt(bytes, at, end);
-  if (offset < 0) return -Fault.Lease;
-  command.hasLease = true;
-  command.lease0 = wordAt(bytes, offset);
-  command.lease1 = wordAt(bytes, offset + 4);
-  command.lease2 = wordAt(bytes, offset + 8);
-  command.lease3 = wordAt(bytes, offset + 12);
-  return offset + 16;
 }
 
 function decodeRenew(
@@ -472,8 +427,10 @@ function checkRareTogether(command: Command): number {
       return command.hasSession ? Fault.None : Fault.Session;
     case CommandKind.KeepWaits:
       return command.numbersCount > 0 ? Fault.None : Fault.Places;
-    default:
+    case CommandKind.Settings:
       return command.numbersCount > 0 ? Fault.None : Fault.Settings;
+    default:
+      return checkAdmin(command);
   }
 }
 

@@ -54,8 +54,11 @@ function outcomeFields(outcome: Outcome): number {
       return 7;
     case OutcomeCode.StaleLease:
       return 4;
+    case OutcomeCode.Conflict:
+      return outcome.kind === CommandKind.ForceRelease ? 7 : 2;
     case OutcomeCode.BadRequest:
     case OutcomeCode.Limit:
+    case OutcomeCode.Disabled:
       return 3;
     default:
       return 2;
@@ -77,6 +80,13 @@ function grantedFields(outcome: Outcome): number {
       return 2;
     case CommandKind.Cancel:
       return isGrantCancelled(outcome) ? 6 : 1;
+    case CommandKind.ForceRelease:
+      return 6;
+    case CommandKind.Disable:
+    case CommandKind.Enable:
+    case CommandKind.ExpireSession:
+    case CommandKind.ReportRefusal:
+      return 1;
     default:
       return 0;
   }
@@ -116,8 +126,10 @@ function putGranted(bytes: Uint8Array, at: number, outcome: Outcome): number {
     case CommandKind.Cancel:
       at = putUnsigned(bytes, at, outcome.cause);
       return isGrantCancelled(outcome) ? putGrant(bytes, at, outcome) : at;
+    case CommandKind.ForceRelease:
+      return putHolder(bytes, putRevision(bytes, at, outcome), outcome);
     default:
-      return at;
+      return outcomeFields(outcome) === 1 ? putRevision(bytes, at, outcome) : at;
   }
 }
 
@@ -150,13 +162,14 @@ function putRefused(bytes: Uint8Array, from: number, outcome: Outcome, fields: n
     case 4:
       return putRevision(bytes, putUnsigned(bytes, at, outcome.cause), outcome);
     case 3:
+      if (outcome.code === OutcomeCode.Disabled) return putRevision(bytes, at, outcome);
       return putUtf8(bytes, at, outcome.blob);
     default:
       return at;
   }
 }
 
-/** token, since, deadline, principal, metadata of who stands in the way. */
+/** token, since, deadline, principal, metadata of who stands in the way, or was removed. */
 function putHolder(bytes: Uint8Array, from: number, outcome: Outcome): number {
   let at = putToken(bytes, from, outcome);
   at = putSince(bytes, at, outcome);

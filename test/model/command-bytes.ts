@@ -99,6 +99,10 @@ function fillNumbers(target: Command, command: ModelCommand): void {
   target.notAfter = command.notAfter ?? -1;
   target.lockDelayMs = command.lockDelayMs ?? -1;
   target.holdMsMax = command.holdMsMax ?? -1;
+  target.token = command.token ?? -1;
+  target.mark = command.mark ?? -1;
+  target.refusals = command.refusals ?? -1;
+  target.isPrefix = command.isPrefix ?? false;
   target.numbers = Float64Array.from(command.numbers ?? []);
   target.numbersCount = target.numbers.length;
 }
@@ -107,7 +111,8 @@ function fillNumbers(target: Command, command: ModelCommand): void {
  * Sets every field of `target` from `command`.
  *
  * @param session id that the command's session stands for, null when it names none
- * @param lease id that the command's lease stands for, null when it names none
+ * @param lease id that the command's lease stands for, or the session that it ends, null when it
+ *   names neither
  */
 export function fillCommand(
   target: Command,

@@ -41,10 +41,13 @@ export function answerLabel(command: ModelCommand, outcome: ModelOutcome): strin
 }
 
 function eventLabel(event: ModelEvent): string {
-  const causes = event.kind === EventKind.Ended ? ENDS : CODES;
-  const hasCause = event.kind === EventKind.Ended || event.kind === EventKind.Left;
+  const isEnd = event.kind === EventKind.Ended || event.kind === EventKind.Expelled;
   const kind = nameIn(EVENTS, event.kind);
-  return `event ${kind}${hasCause ? ` ${nameIn(causes, event.cause)}` : ''}`;
+  if (event.kind === EventKind.Disabled || event.kind === EventKind.Enabled) {
+    return `event ${kind} ${event.place === 1 ? 'prefix' : 'name'}`;
+  }
+  const hasCause = isEnd || event.cause !== 0;
+  return `event ${kind}${hasCause ? ` ${nameIn(isEnd ? ENDS : CODES, event.cause)}` : ''}`;
 }
 
 /** Counts over a whole run. */

@@ -11,6 +11,7 @@ import { checkLogs, runsOr } from './check-logs.js';
 import { Comparison } from './comparison.js';
 import { Coverage } from './coverage.js';
 import { smallSettings } from './drafts.js';
+import { disable, enable, fullMachine } from './full-machine.js';
 import type { ModelCommand } from './model-types.js';
 import { snapshotOf } from './naive-snapshot.js';
 import { ProductionMachine } from './production-machine.js';
@@ -102,4 +103,46 @@ t.test('another key gives another digest for the same log', async (t) => {
     return machine.digest();
   });
   t.not(digests[0], digests[1]);
+});
+
+t.test('a state without rules has the digest that it had before there were any', async (t) => {
+  // By the machine of the build before the first that knew rules, from the same log.
+  t.equal(fullMachine().digest(), '827a1bb8b8c8c3d54dbe8bff4ccbe1ba');
+});
+
+/** Advances the revision by one and leaves nothing behind but its result. */
+function reportOf(id: string): ModelCommand {
+  const request = { kind: 'free', id } as const;
+  const about = { name: 'a', token: 1, mark: 2, refusals: 1 };
+  return { kind: CommandKind.ReportRefusal, principal: 1, request, ...about };
+}
+
+/** The digest of a machine that applied these, when the results of them are forgotten. */
+function digestAfter(...commands: ModelCommand[]): string {
+  const machine = new ProductionMachine({ ...smallSettings(), expiriesPerEntryMax: 9 });
+  machine.apply(5, commands);
+  machine.apply(5_000, []);
+  if (machine.counts.results !== 0) throw new Error('a result is not forgotten');
+  return machine.digest();
+}
+
+t.test('a rule changes the digest, by all that it says, until it is taken away', async (t) => {
+  const without = digestAfter(reportOf('r1'), reportOf('r2'));
+  const wider = disable('a', true, 'd');
+  const rules = [
+    disable('a', false, 'd'),
+    wider,
+    disable('b', true, 'd'),
+    disable('', true, 'd'),
+    { ...wider, principal: 3 },
+    { ...wider, owner: 'another' },
+    { ...wider, metadata: 'another' },
+  ];
+  const digests = [
+    without,
+    ...rules.map((rule) => digestAfter(reportOf('r1'), rule)),
+    digestAfter(wider, reportOf('r1')),
+  ];
+  t.equal(new Set(digests).size, rules.length + 2, 'each rule is another state');
+  t.equal(digestAfter(wider, enable('a', true, 'e')), without);
 });

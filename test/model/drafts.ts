@@ -55,7 +55,12 @@ const OPERATIONS = [
   { op: 'settings', weight: 1 },
   { op: 'repeat', weight: 10 },
   { op: 'repeatAltered', weight: 3 },
-  { op: 'touchDead', weight: 8 },
+  { op: 'touchDead', weight: 14 },
+  { op: 'forceRelease', weight: 6 },
+  { op: 'disable', weight: 2 },
+  { op: 'enable', weight: 4 },
+  { op: 'expireSession', weight: 2 },
+  { op: 'reportRefusal', weight: 2 },
 ] as const;
 type Operation = (typeof OPERATIONS)[number]['op'];
 

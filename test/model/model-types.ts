@@ -45,6 +45,14 @@ export interface ModelCommand {
   readonly lockDelayMs?: number | undefined;
   readonly holdMsMax?: number | undefined;
   readonly target?: ModelTarget | undefined;
+  /** Disable, Enable: the name is a prefix. */
+  readonly isPrefix?: boolean | undefined;
+  /** ForceRelease: the token that is meant. ReportRefusal: the one that was refused. */
+  readonly token?: number | undefined;
+  readonly mark?: number | undefined;
+  readonly refusals?: number | undefined;
+  /** ExpireSession: the session to end, by its number. */
+  readonly targetSession?: number | undefined;
   /** KeepWaits: places. Settings: pairs of number and value. */
   readonly numbers?: readonly number[] | undefined;
 }
@@ -78,11 +86,14 @@ export interface ModelEvent {
   readonly kind: number;
   readonly revision: number;
   readonly name: string;
-  /** Token of the lease concerned; 0 for Queued and Left. */
+  /** Token of the lease concerned, or the one that a guard refused; else 0. */
   readonly token: number;
-  /** Place of the wait concerned: Queued, Left, and a grant to a waiter; else 0. */
+  /**
+   * Place of the wait concerned: Queued, Left, and a grant to a waiter; 1 for a prefix that was
+   * disabled or enabled; the mark that a guard's resource had seen; else 0.
+   */
   readonly place: number;
-  /** LeaseEnd of an Ended, OutcomeCode of a Left, else 0. */
+  /** LeaseEnd of an Ended or Expelled, OutcomeCode of a Left, Refused or Fenced, else 0. */
   readonly cause: number;
   readonly principal: number;
 }

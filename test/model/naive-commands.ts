@@ -18,8 +18,10 @@ import {
   type ModelTarget,
   outcomeOf,
 } from './model-types.js';
+import { answerAdmin } from './naive-admin.js';
 import type { NaiveMachine } from './naive-machine.js';
 import {
+  type DisabledRule,
   type LeaseRecord,
   leaseDeadline,
   type RequestRecord,
@@ -68,7 +70,7 @@ function answer(machine: NaiveMachine, command: ModelCommand, request: RequestRe
     case CommandKind.Settings:
       return changeSettings(machine, command);
     default:
-      throw new Error(`the model has no command ${command.kind}`);
+      return answerAdmin(machine, command);
   }
 }
 
@@ -170,6 +172,11 @@ function acquire(machine: NaiveMachine, command: ModelCommand, request: RequestR
   if (owned.length >= settings.leasesPerPrincipalMax) {
     return { code: OutcomeCode.Limit, blob: 'leases' };
   }
+  const rule = machine.ruleFor(name);
+  if (rule !== undefined) {
+    noteRule(machine, name, rule);
+    return { code: OutcomeCode.Disabled, revision: rule.revision };
+  }
   machine.settleLock(name);
   const lastRevision = machine.lastRevisionOf(name);
   const isDeleted = !machine.locks.some((lock) => lock.name === name) && lastRevision > 0;
@@ -185,6 +192,16 @@ function acquire(machine: NaiveMachine, command: ModelCommand, request: RequestR
   if (ahead >= settings.waitersPerLockMax) return { code: OutcomeCode.Limit, blob: 'waiters' };
   const wait = { name, principal, session, waitMs, ttlMs, metadata, request };
   return { code: OutcomeCode.Queued, revision: machine.enqueue(wait).place, ahead };
+}
+
+/** Which kind of rule covers a name, and whether one covers it that is not the one told. */
+function noteRule(machine: NaiveMachine, name: string, rule: DisabledRule): void {
+  const prefix = rule.name === '' ? 'the empty prefix' : 'a prefix';
+  machine.note(`covered by ${rule.isPrefix ? prefix : 'its name'}`);
+  const covering = machine.rules.filter(
+    (other) => other.name === name || (other.isPrefix && name.startsWith(other.name)),
+  );
+  if (covering.length > 1) machine.note('covered by several rules');
 }
 
 function busy(machine: NaiveMachine, name: string): Fields {

@@ -21,6 +21,7 @@ import {
 } from './model-types.js';
 import { executeCommand } from './naive-commands.js';
 import {
+  type DisabledRule,
   type EndedLease,
   isTimedOut,
   type LeaseRecord,
@@ -55,6 +56,8 @@ export class NaiveMachine {
   free = new Map<string, RequestRecord>();
   /** Newest last. */
   ended: EndedLease[] = [];
+  /** What is disabled, oldest first. */
+  rules: DisabledRule[] = [];
   /** How often each path of the rules was taken, by a name for it. */
   readonly paths = new Map<string, number>();
   private events: ModelEvent[] = [];
@@ -133,9 +136,20 @@ export class NaiveMachine {
     return this.locks.find((lock) => lock.name === name)?.lastRevision ?? this.sharedFloor;
   }
 
+  /** The oldest rule that covers `name`. */
+  ruleFor(name: string): DisabledRule | undefined {
+    const covering = this.rules.filter((rule) => {
+      return rule.isPrefix ? name.startsWith(rule.name) : name === rule.name;
+    });
+    return covering.reduce<DisabledRule | undefined>((oldest, rule) => {
+      return oldest === undefined || rule.revision < oldest.revision ? rule : oldest;
+    }, undefined);
+  }
+
   // Effects.
 
-  private emit(
+  /** Emits an event of the next revision, which is returned. */
+  emit(
     kind: number,
     { name, principal }: { readonly name: string; readonly principal: number },
     fields: { readonly token?: number; readonly place?: number; readonly cause?: number },
@@ -247,6 +261,7 @@ export class NaiveMachine {
         this.leaveDead(wait);
         continue;
       }
+      if (this.ruleFor(name) !== undefined) this.note('hand-over of a disabled name');
       const { principal, session, ttlMs, metadata } = wait;
       this.note(session === null ? 'hand-over to an implicit wait' : 'hand-over in a session');
       const lease = this.grant({ name, principal, session, ttlMs, metadata }, wait.place);
@@ -337,6 +352,22 @@ export class NaiveMachine {
       this.endLease(lease, isDead ? this.causeOfDeath(lease) : LeaseEnd.SessionClosed);
     }
     this.endSession(session, 'closed');
+  }
+
+  /** A session that an operator ends, in the same orders; what was dead ended by itself. */
+  expelSession(session: SessionRecord): void {
+    for (const wait of this.waitsOfSession(session)) {
+      const isDead = this.isWaitDead(wait);
+      this.note(isDead ? 'expelled over a dead wait' : 'expelled over a wait');
+      if (isDead) this.leaveDead(wait);
+      else this.leave(wait, OutcomeCode.SessionExpired);
+    }
+    for (const lease of this.leasesOfSession(session)) {
+      const isDead = this.isDead(lease);
+      this.note(isDead ? 'expelled over a dead lease' : 'expelled over a lease');
+      this.endLease(lease, isDead ? LeaseEnd.Expired : LeaseEnd.Forced);
+    }
+    this.endSession(session, 'expired');
   }
 
   // The parts of an entry before its commands.

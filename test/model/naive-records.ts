@@ -68,6 +68,14 @@ export interface EndedLease {
   readonly revision: number;
 }
 
+/** No new acquires of a name, or of every name that begins with it. */
+export interface DisabledRule {
+  readonly name: string;
+  readonly isPrefix: boolean;
+  /** Since when. */
+  readonly revision: number;
+}
+
 export interface LockRecord {
   readonly name: string;
   lastRevision: number;

@@ -22,7 +22,11 @@ function parametersOf(command: ModelCommand): string {
   const { owner, metadata, notAfter, lockDelayMs, holdMsMax, lease, target } = command;
   const first = [kind, session, name, ttlMs, waitMs, mode, permits, capacity, expectedRevision];
   const last = [owner, metadata, notAfter, lockDelayMs, holdMsMax, lease, target];
-  return JSON.stringify([...first, ...last].map((value) => (value === undefined ? null : [value])));
+  const { isPrefix = false, token, mark, refusals, targetSession } = command;
+  const admin = [isPrefix, token, mark, refusals, targetSession];
+  return JSON.stringify(
+    [...first, ...last, ...admin].map((value) => (value === undefined ? null : [value])),
+  );
 }
 
 /** A record for a command that is new. */

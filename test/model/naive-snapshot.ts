@@ -27,8 +27,9 @@ export function snapshotOf(machine: NaiveMachine): string {
     .sort((a, b) => a.place - b.place);
   const sessions = [...machine.sessions].sort((a, b) => a.number - b.number).map(sessionState);
   const free = [...machine.free].sort(([a], [b]) => (a < b ? -1 : 1));
+  const rules = [...machine.rules].sort((a, b) => a.revision - b.revision);
   const counters = { settings, revision, sharedFloor, sessionsOpened };
-  return JSON.stringify([counters, byName, leases, waits, sessions, free, ended]);
+  return JSON.stringify([counters, byName, leases, waits, sessions, free, ended, rules]);
 }
 
 function lookUpRecord(record: RequestRecord): ModelLookup {

@@ -119,13 +119,15 @@ export class ProductionMachine {
 
   /** One command of the entry. */
   applyCommand(command: ModelCommand): ModelOutcome {
-    const { session, lease } = command;
+    const { session, lease, targetSession } = command;
+    const named = targetSession === undefined ? `lease ${lease}` : `session ${targetSession}`;
+    const isNamed = lease !== undefined || targetSession !== undefined;
     this.learnLeases();
     fillCommand(
       this.command,
       command,
       session === undefined ? null : this.symbols.idOf(`session ${session}`),
-      lease === undefined ? null : this.symbols.idOf(`lease ${lease}`),
+      isNamed ? this.symbols.idOf(named) : null,
     );
     this.machine.apply(this.command, this.outcome);
     this.learnLeases();

@@ -12,6 +12,14 @@ import { type Draft, HUGE, NAMES, OTHER_PRINCIPAL } from './drafts.js';
 import type { ModelCommand, ModelOutcome, ModelRequest, ModelTarget } from './model-types.js';
 import type { NaiveMachine } from './naive-machine.js';
 import { leaseDeadline, waitDeadline } from './naive-records.js';
+import {
+  alterAdmin,
+  disableOf,
+  enableOf,
+  expireSessionOf,
+  forceReleaseOf,
+  reportRefusalOf,
+} from './resolve-admin.js';
 
 /** What a log has done so far, as far as later drafts refer to it. */
 export class LogHistory {
@@ -211,6 +219,7 @@ function settingsOf(draft: Draft): ModelCommand {
 }
 
 function alter(command: ModelCommand, draft: Draft): ModelCommand {
+  if (command.kind >= CommandKind.ForceRelease) return alterAdmin(command, draft);
   switch (draft.freeId % 6) {
     case 0:
       return { ...command, ttlMs: (command.ttlMs ?? 200) + 1 };
@@ -278,13 +287,19 @@ function touchDeadOf(machine: NaiveMachine, history: LogHistory, draft: Draft): 
   const { principal, name, session } = dead;
   const base = { principal, request: { kind: 'none' } as const };
   const queued = dead === wait ? history.waits.get(wait.place) : undefined;
-  switch (draft.freeId % 6) {
+  if (draft.freeId > 13 && session !== null) {
+    const picks = { lease: 0, session: session.number, id: history.freshId() };
+    return expireSessionOf(draft, picks);
+  }
+  switch ((draft.freeId % 13) % 6) {
     case 0:
       if (session === null) break;
       return { ...base, kind: CommandKind.SessionClose, session: session.number };
-    case 1:
+    case 1: {
       if (session === null) break;
-      return { ...base, kind: CommandKind.SessionRenew, session: session.number };
+      const kind = dead === wait ? CommandKind.SessionClose : CommandKind.SessionRenew;
+      return { ...base, kind, session: session.number };
+    }
     case 2:
       if (queued === undefined) break;
       return cancelOfCommand(queued);
@@ -345,6 +360,16 @@ export function resolveDraft(
       return keepWaitsOf(machine, draft);
     case 'settings':
       return settingsOf(draft);
+    case 'forceRelease':
+      return forceReleaseOf(machine, draft, { lease, session, id });
+    case 'disable':
+      return disableOf(draft, { lease, session, id });
+    case 'enable':
+      return enableOf(machine, draft, { lease, session, id });
+    case 'expireSession':
+      return expireSessionOf(draft, { lease, session, id });
+    case 'reportRefusal':
+      return reportRefusalOf(machine, draft, { lease, session, id });
     default:
       return repeatOf(machine, history, draft);
   }

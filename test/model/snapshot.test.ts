@@ -10,11 +10,14 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { CommandKind } from '../../src/core/locks/command.js';
+import { OutcomeCode } from '../../src/core/locks/outcome.js';
 import { MachineRestorer } from '../../src/core/locks/snapshot-restorer.js';
+import { RowKind } from '../../src/core/locks/snapshot-rows.js';
 import { checkLogs, runsOr } from './check-logs.js';
 import { Comparison } from './comparison.js';
 import { Coverage } from './coverage.js';
-import { smallSettings } from './drafts.js';
+import { enable, machineWithRules, RULE_REVISIONS } from './full-machine.js';
+import type { ModelCommand } from './model-types.js';
 import { ProductionMachine } from './production-machine.js';
 
 const RUNS_SMOKE = 150;
@@ -53,31 +56,6 @@ t.test('a restored machine answers, tells and digests like the one that wrote', 
   t.ok(chunks > 3 * restarts, `${chunks} chunks`);
 });
 
-/** A machine with a record of every kind. */
-function fullMachine(): ProductionMachine {
-  const machine = new ProductionMachine(smallSettings());
-  machine.apply(10, [
-    { kind: CommandKind.SessionOpen, principal: 1, request: { kind: 'free', id: 'open' } },
-    {
-      kind: CommandKind.Acquire,
-      principal: 1,
-      request: { kind: 'free', id: 'first' },
-      name: 'a',
-      metadata: 'who',
-    },
-    {
-      kind: CommandKind.Acquire,
-      principal: 1,
-      request: { kind: 'free', id: 'second' },
-      name: 'a',
-      waitMs: 1_000,
-    },
-    { kind: CommandKind.Acquire, principal: 1, request: { kind: 'free', id: 'third' }, name: 'b' },
-    { kind: CommandKind.Release, principal: 1, request: { kind: 'none' }, lease: 3 },
-  ]);
-  return machine;
-}
-
 /** What a restorer says of these chunks, '' when it takes them. */
 function faultOf(chunks: readonly Uint8Array[]): string {
   const restorer = new MachineRestorer(new Uint32Array(4), new Uint32Array(2));
@@ -91,9 +69,9 @@ function faultOf(chunks: readonly Uint8Array[]): string {
 }
 
 t.test('rows that are cut, doubled or out of order are refused, not half taken', async (t) => {
-  const chunks = fullMachine().snapshot(1);
+  const chunks = machineWithRules().snapshot(1);
   t.equal(faultOf(chunks), '');
-  t.ok(chunks.length >= 9, 'a chunk for each row');
+  t.ok(chunks.length >= 12, 'a chunk for each row');
   for (let at = 0; at < chunks.length; at += 1) {
     const left = chunks.filter((_, position) => position !== at);
     t.not(faultOf(left), '', `row ${at} is missing`);
@@ -106,7 +84,7 @@ t.test('rows that are cut, doubled or out of order are refused, not half taken',
 });
 
 t.test('any bytes at all are refused without a throw', async (t) => {
-  const whole = Buffer.concat(fullMachine().snapshot(1_000));
+  const whole = Buffer.concat(machineWithRules().snapshot(1_000));
   fc.assert(
     fc.property(fc.nat(whole.length - 1), fc.uint8Array({ maxLength: 40 }), (at, noise) => {
       const bytes = Uint8Array.from(whole);
@@ -116,4 +94,46 @@ t.test('any bytes at all are refused without a throw', async (t) => {
     { numRuns: 3_000 },
   );
   t.pass();
+});
+
+t.test(
+  'what is disabled is in a snapshot, oldest first, and can be enabled after it',
+  async (t) => {
+    const machine = machineWithRules();
+    machine.restart(64, 3);
+    t.equal(machine.counts.disabled, 3);
+    const acquireOf = (name: string): ModelCommand => ({
+      kind: CommandKind.Acquire,
+      principal: 1,
+      request: { kind: 'free', id: `try ${name}` },
+      name,
+    });
+    const names = ['jobs/7', 'jobs/', 'exactly', 'exactly/not', 'job'];
+    const step = machine.apply(20, names.map(acquireOf));
+    t.strictSame(
+      step.outcomes.map(({ code, revision }) => (code === OutcomeCode.Disabled ? revision : 0)),
+      // The second rule covers jobs/7 as well, and is younger.
+      [RULE_REVISIONS[0], RULE_REVISIONS[0], RULE_REVISIONS[2], 0, 0],
+    );
+    machine.apply(30, [enable('jobs/', true, 'enable'), enable('exactly', false, 'enable2')]);
+    machine.restart(64, 3);
+    t.equal(machine.counts.disabled, 1);
+    const again = { ...acquireOf('jobs/7'), request: { kind: 'free', id: 'again' } as const };
+    t.match(machine.apply(40, [again]).outcomes, [
+      { code: OutcomeCode.Disabled, revision: RULE_REVISIONS[1] },
+    ]);
+  },
+);
+
+t.test('a rule without a name is refused', async (t) => {
+  const chunks = machineWithRules().snapshot(1);
+  const at = chunks.findIndex((chunk) => chunk[0] === RowKind.Disabled);
+  const row = chunks[at] as Uint8Array;
+  const name = Buffer.from(row).indexOf('jobs/');
+  t.ok(name > 0);
+  // A string of this length is absent, which is not the same as empty.
+  const absent = Uint8Array.of(0xff, 0xff);
+  const rest = row.subarray(name + 'jobs/'.length);
+  const nameless = Buffer.concat([row.subarray(0, name - absent.length), absent, rest]);
+  t.equal(faultOf(chunks.with(at, nameless)), 'a disabled name that is no name');
 });

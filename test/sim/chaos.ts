@@ -11,6 +11,7 @@ import { Faults } from './faults.js';
 import { History } from './history.js';
 import { drawPlan, type Plan } from './plan.js';
 import { SimCluster } from './sim-cluster.js';
+import { SimOperator } from './sim-operator.js';
 import { SimWorker } from './sim-worker.js';
 import { type TraceNote, traceOf } from './trace.js';
 import { withoutWallClock } from './wall-clock.js';
@@ -53,7 +54,7 @@ class ChaosRun {
   private readonly cluster: SimCluster;
   private readonly history = new History();
   private readonly faults: Faults;
-  private readonly workers: SimWorker[] = [];
+  private readonly workers: (SimWorker | SimOperator)[] = [];
   private readonly notes: TraceNote[] = [];
   private readonly problems: string[] = [];
 
@@ -65,6 +66,7 @@ class ChaosRun {
     for (const node of this.cluster.nodes) node.clockRate = this.drawRate();
     this.faults = new Faults(this.world, this.cluster, this.plan);
     for (let id = 1; id <= this.plan.workers; id += 1) this.addWorker(id);
+    this.addOperator(this.plan.workers + 1);
   }
 
   run(): ChaosResult {
@@ -171,6 +173,11 @@ class ChaosRun {
       idPrefix: `w${Math.ceil(id / plan.principals)}`,
     });
     this.workers.push(worker);
+  }
+
+  private addOperator(id: number): void {
+    const { plan, cluster, history } = this;
+    if (plan.hasOperator) this.workers.push(new SimOperator(cluster, history, id, plan));
   }
 
   private drawRate(): number {

@@ -31,17 +31,23 @@ export interface Operation {
   readonly client: string;
   /** Request id, unique over the run; empty for what has none (renewals, reads). */
   readonly id: string;
-  /** acquire, release, renew, cancel, open, close, session-renew, get, check, lookup, list */
+  /**
+   * acquire, release, renew, cancel, open, close, session-renew, get, check, lookup, list; of an
+   * operator force-release, disable, enable, expire-session; of a guard report
+   */
   readonly kind: string;
-  /** Lock concerned, '' for sessions. */
+  /** Lock concerned, '' for sessions and for what is disabled or enabled. */
   readonly lock: string;
   /** Session that it names, hexadecimal, or ''. */
   readonly session: string;
   readonly ttlMs: number;
   readonly waitMs: number;
-  /** Release, renew, check: token of the lease meant. Cancel: 0. */
+  /** Release, renew, check, force-release, report: token meant; 0: whoever holds. Cancel: 0. */
   readonly aboutToken: number;
-  /** Cancel: request id of the wait meant. */
+  /**
+   * Cancel: request id of the wait meant. Disable, enable: `name x` or `prefix x`. Expire-session:
+   * the session, hexadecimal.
+   */
   readonly target: string;
   /** Acquire: cluster time from which a first arrival has no effect; absent without one. */
   readonly notAfter?: number;

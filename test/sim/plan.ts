@@ -40,6 +40,8 @@ export interface Plan {
   /** Principals among whom the users are divided; those of two use the same request ids. */
   readonly principals: number;
   readonly notAfter: NotAfterPlan;
+  /** An operator forces, disables and expels, and a guard reports. */
+  readonly hasOperator: boolean;
 }
 
 /** How users name a moment after which a first arrival is void, and how late they ask again. */
@@ -69,6 +71,8 @@ const FAR_RETENTION_MS = 1_000;
 
 const WILD_EVERY = 10;
 const HUNT_EVERY = 4;
+/** Not drawn: seeds without an operator go as they would if there were none. */
+const OPERATOR_EVERY = 3;
 
 function pick<T>(world: World, of: readonly T[]): T {
   return of[world.prng.below(of.length)] as T;
@@ -130,5 +134,6 @@ export function drawPlan(seed: number, world: World): Plan {
     sessionTenths: world.prng.below(isNotAfterFar ? 5 : 11),
     principals: world.chance(0.5) ? 2 : 1,
     notAfter: isNotAfterFar ? FAR_NOT_AFTER : NEAR_NOT_AFTER,
+    hasOperator: seed % OPERATOR_EVERY === 0,
   };
 }

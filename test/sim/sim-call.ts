@@ -23,6 +23,11 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [CommandKind.Renew]: 'renew',
   [CommandKind.Release]: 'release',
   [CommandKind.Cancel]: 'cancel',
+  [CommandKind.ForceRelease]: 'force-release',
+  [CommandKind.Disable]: 'disable',
+  [CommandKind.Enable]: 'enable',
+  [CommandKind.ExpireSession]: 'expire-session',
+  [CommandKind.ReportRefusal]: 'report',
 };
 
 /** What it takes to speak for a session. */
@@ -110,6 +115,10 @@ function fieldsOf(command: number, reply: Reply): Fields {
   if (code === OutcomeCode.StaleLease) {
     return { cause: numberAt(reply, 6), revision: numberAt(reply, 7) };
   }
+  if (code === OutcomeCode.Conflict && command === CommandKind.ForceRelease) {
+    return { token: numberAt(reply, 6), deadline: numberAt(reply, 8) };
+  }
+  if (code === OutcomeCode.Disabled) return { revision: numberAt(reply, 6) };
   if (code !== OutcomeCode.Ok) return {};
   switch (command) {
     case CommandKind.Acquire:
@@ -134,6 +143,17 @@ function fieldsOf(command: number, reply: Reply): Fields {
       return { deadline: numberAt(reply, 4), ttlMs: numberAt(reply, 5) };
     case CommandKind.Get:
       return { token: holderIn(reply[4]), revision: numberAt(reply, 5) };
+    case CommandKind.ForceRelease:
+      return {
+        revision: numberAt(reply, 4),
+        token: numberAt(reply, 5),
+        deadline: numberAt(reply, 7),
+      };
+    case CommandKind.Disable:
+    case CommandKind.Enable:
+    case CommandKind.ExpireSession:
+    case CommandKind.ReportRefusal:
+      return { revision: numberAt(reply, 4) };
     case CommandKind.Check:
       return { token: numberAt(reply, 5), cause: reply[4] === 'current' ? 1 : 0 };
     default:

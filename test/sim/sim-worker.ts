@@ -177,6 +177,8 @@ export class SimWorker {
     const fields = [held.lease, ...this.drawRenewedTtl(1)];
     const call = this.begin(CommandKind.Renew, fields, about, (reply) => {
       if (reply[1] !== OutcomeCode.Ok) {
+        // Somebody else may have ended it: it is told so here, and nowhere else.
+        if (reply[1] === OutcomeCode.StaleLease) this.beliefs.stop(held.token);
         this.held = this.held.filter((other) => other !== held);
         return;
       }
@@ -475,7 +477,10 @@ export class SimWorker {
       call.isFinal = true;
       call.done(reply);
       if (reply[1] === OutcomeCode.SessionExpired && call.record.session !== '') {
-        if (call.record.session === this.session.hex) this.endSession();
+        if (call.record.session === this.session.hex) {
+          this.beliefs.stop(0);
+          this.endSession();
+        }
       } else if (call.record.id !== '' && !this.isStopping && world.chance(0.06)) {
         // Now and then the answer counts as lost: the same id is asked again.
         this.rest(call, [100, 60_000]);

@@ -11,7 +11,18 @@ export interface TraceNote {
   readonly text: string;
 }
 
-const EVENT_NAMES = ['', 'granted', 'ended', 'queued', 'left'] as const;
+const EVENT_NAMES: readonly string[] = [
+  '',
+  'granted',
+  'ended',
+  'queued',
+  'left',
+  'disabled',
+  'enabled',
+  'refused',
+  'fenced',
+  'expelled',
+];
 
 function eventLine(event: SeenEvent): string {
   const { kind, lock, token, place, cause, revision } = event;

@@ -42,6 +42,12 @@ function decide(state: MachineState, command: Command, outcome: Outcome): number
     refuseField(outcome, OutcomeCode.Limit, 'leases');
     return NONE;
   }
+  const rule = state.disabled.covering(command.bytes, command.nameOffset, command.nameBytes);
+  if (rule !== undefined) {
+    outcome.code = OutcomeCode.Disabled;
+    outcome.revision = rule.revision;
+    return NONE;
+  }
   const lock = locks.find(command.bytes, command.nameOffset, command.nameBytes);
   if (lock !== NONE) settleLock(state, lock);
   const since = lock === NONE ? state.idleFloor : (locks.lastRevision[lock] as number);
@@ -133,9 +139,13 @@ function grantNow(
 /** LOCK_BUSY says who holds: an operator reads it before anything else. */
 function refuseBusy(state: MachineState, lock: number, outcome: Outcome): void {
   outcome.code = OutcomeCode.LockBusy;
-  const { leases, locks, store } = state;
-  const holder = locks.holder[lock] as number;
-  if (holder === NONE) return;
+  const holder = state.locks.holder[lock] as number;
+  if (holder !== NONE) showHolder(state, holder, outcome);
+}
+
+/** Puts the lease `holder` into an outcome: who holds, since when, until when. Never its id. */
+export function showHolder(state: MachineState, holder: number, outcome: Outcome): void {
+  const { leases, store } = state;
   outcome.token = leases.token[holder] as number;
   outcome.deadline = leaseDeadline(state, holder);
   outcome.holderSince = leases.grantedAt[holder] as number;

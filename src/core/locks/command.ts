@@ -39,6 +39,14 @@ export const CommandKind = {
   KeepWaits: 40,
   /** Changes the replicated settings. */
   Settings: 41,
+
+  /* What an operator does, with a name and a reason, and what a guard reports. */
+  ForceRelease: 42,
+  Disable: 43,
+  Enable: 44,
+  ExpireSession: 45,
+  /** A guard tells that it refused a stale token. */
+  ReportRefusal: 46,
 } as const;
 export type CommandKind = (typeof CommandKind)[keyof typeof CommandKind];
 
@@ -99,7 +107,10 @@ export class Command {
   nameBytes = 0;
 
   hasLease = false;
-  /** The lease's id as four big-endian words, signed (Renew, Release). */
+  /**
+   * The lease's id as four big-endian words, signed (Renew, Release, ForceRelease); the id of the
+   * session to end (ExpireSession).
+   */
   lease0 = 0;
   lease1 = 0;
   lease2 = 0;
@@ -117,8 +128,10 @@ export class Command {
   permits = -1;
   capacity = -1;
   expectedRevision = -1;
+  /** Who would deadlock (Acquire, reserved); who asks, as they name themselves (admin commands). */
   ownerOffset = -1;
   ownerBytes = 0;
+  /** Metadata; why it is asked for (admin commands); the guard's kind (ReportRefusal). */
   metadataOffset = -1;
   metadataBytes = 0;
   /** Cluster time in ms after which a first arrival has no effect. */
@@ -131,6 +144,14 @@ export class Command {
   targetSequence = -1;
   targetOffset = -1;
   targetBytes = 0;
+
+  /** ForceRelease: the token that is meant. ReportRefusal: the token that was refused. */
+  token = -1;
+  /** ReportRefusal: the newest token that the resource has seen, and how many were refused. */
+  mark = -1;
+  refusals = -1;
+  /** Disable, Enable: the name is a prefix. */
+  isPrefix = false;
 
   /** KeepWaits: the queued revisions to keep alive; Settings: pairs of (setting, value). */
   numbers: Float64Array = new Float64Array(0);
@@ -185,6 +206,10 @@ export class Command {
     this.targetSequence = -1;
     this.targetOffset = -1;
     this.targetBytes = 0;
+    this.token = -1;
+    this.mark = -1;
+    this.refusals = -1;
+    this.isPrefix = false;
     this.numbersCount = 0;
   }
 }

@@ -13,6 +13,15 @@ export const EventKind = {
   Queued: 3,
   /** A waiter left without a grant; `cause` is the OutcomeCode of its final result. */
   Left: 4,
+  /** No new acquires of this name; `place` is 1 when the name is a prefix, else 0. */
+  Disabled: 5,
+  Enabled: 6,
+  /** An operator's command was refused; `cause` is the OutcomeCode. */
+  Refused: 7,
+  /** A guard refused `token`, since its resource had seen the token `place`. */
+  Fenced: 8,
+  /** An operator ended a session, after its waits and leases; it has no name. */
+  Expelled: 9,
 } as const;
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 
@@ -20,14 +29,14 @@ export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 export class LockEvent {
   kind = 0;
   revision = 0;
-  /** Token of the lease concerned; 0 for Queued and Left. */
+  /** Token of the lease concerned, or the one refused (Fenced); else 0. */
   token = 0;
-  /** Queued, Left and a grant to a waiter: the place in the queue; else 0. */
+  /** Queued, Left and a grant to a waiter: the place in the queue. See also the kinds; else 0. */
   place = 0;
-  /** Ended: LeaseEnd. Left: the OutcomeCode of the wait's final result. Else 0. */
+  /** Ended: LeaseEnd. Left: the OutcomeCode of the wait's final result. Refused: it. Else 0. */
   cause = 0;
   principal = 0;
-  /** Byte-store handle of the lock's name, valid until the next entry begins. */
+  /** Byte-store handle of the name, valid until the next entry begins. */
   name = 0;
   /** Position in the entry of the command that brought it about; -1: the sweep did. */
   position = -1;

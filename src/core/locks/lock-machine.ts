@@ -8,6 +8,7 @@
 import { assert } from '../../collections/assert.js';
 import { StateDigest } from '../../collections/digest.js';
 import { applyAcquire } from './acquire.js';
+import { applyAdmin } from './admin.js';
 import { applyCancel } from './cancel.js';
 import { type Command, CommandKind } from './command.js';
 import type { CompletionBatch } from './completion.js';
@@ -44,6 +45,7 @@ export interface MachineCounts {
   readonly waits: number;
   readonly sessions: number;
   readonly results: number;
+  readonly disabled: number;
 }
 
 /** What a session attach needs to know. */
@@ -97,13 +99,14 @@ export class LockMachine {
     );
   }
   get counts(): MachineCounts {
-    const { locks, leases, waits, sessions, results } = this.state;
+    const { locks, leases, waits, sessions, results, disabled } = this.state;
     return {
       locks: locks.count,
       leases: leases.count,
       waits: waits.count,
       sessions: sessions.count,
       results: results.count,
+      disabled: disabled.count,
     };
   }
 
@@ -127,6 +130,7 @@ export class LockMachine {
     state.setEntropy(entropy0, entropy1, entropy2, entropy3);
     state.events.clear();
     state.completions.clear();
+    state.releasePassingNames();
     forgetIdleLocks(state);
     sweep(state);
   }
@@ -165,6 +169,13 @@ export class LockMachine {
         return;
       case CommandKind.Settings:
         applySettings(state, command, outcome);
+        return;
+      case CommandKind.ForceRelease:
+      case CommandKind.Disable:
+      case CommandKind.Enable:
+      case CommandKind.ExpireSession:
+      case CommandKind.ReportRefusal:
+        applyAdmin(state, command, outcome);
         return;
       default:
         refuseField(outcome, OutcomeCode.BadRequest, 'command');
@@ -214,6 +225,7 @@ export class LockMachine {
     state.results.digest.addTo(sum);
     state.ended.addTo(sum);
     const { hash, settings } = state;
+    state.disabled.addTo(sum, hash);
     hash.begin(TAG_COUNTERS);
     hash.number(state.revision);
     hash.number(state.idleFloor);

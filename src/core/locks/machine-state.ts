@@ -11,6 +11,7 @@ import { sipHash128 } from '../../collections/sip-hash.js';
 import { CompletionBatch } from './completion.js';
 import { EventBatch } from './event.js';
 import type { Settings } from './settings.js';
+import { DisabledNames } from './tables/disabled-names.js';
 import { EndedLeases } from './tables/ended-leases.js';
 import { LeaseTable } from './tables/lease-table.js';
 import { LockTable } from './tables/lock-table.js';
@@ -39,6 +40,7 @@ export class MachineState {
   readonly waits: WaitTable;
   readonly results: ResultTable;
   readonly ended: EndedLeases;
+  readonly disabled: DisabledNames;
   private readonly principals = new Map<number, PrincipalCounts>();
   /** The last principal asked for: most requests in a row are of one. */
   private lastPrincipal = -1;
@@ -58,6 +60,9 @@ export class MachineState {
 
   readonly events = new EventBatch();
   readonly completions = new CompletionBatch();
+
+  /** Names of events that belong to no record: released when the next entry begins. */
+  private readonly passingNames: number[] = [];
 
   /** The entry's 128 random bits, and how many ids were drawn from them. */
   readonly entropy = new Int32Array(4);
@@ -90,6 +95,7 @@ export class MachineState {
     this.waits = new WaitTable(this.store, this.hash);
     this.results = new ResultTable(this.store, this.hash, seed0, seed1);
     this.ended = new EndedLeases(this.hash, settings.endedLeasesMax);
+    this.disabled = new DisabledNames(this.store);
     this.leases.locks = this.locks;
     this.leases.sessions = this.sessions;
     this.waits.locks = this.locks;
@@ -140,6 +146,20 @@ export class MachineState {
       this.drawn,
     );
     return this.drawn;
+  }
+
+  /** Nothing owns this name any more: it lives until the next entry begins. */
+  letPass(name: number): number {
+    this.passingNames.push(name);
+    return name;
+  }
+
+  /** The events that showed them have been read. */
+  releasePassingNames(): void {
+    for (let i = 0; i < this.passingNames.length; i += 1) {
+      this.store.release(this.passingNames[i] as number);
+    }
+    this.passingNames.length = 0;
   }
 
   /** A copy of some bytes of a command, or 0 when they are absent. */

@@ -5,7 +5,7 @@
  * itself. An absent field differs from every value it could have. Called by: requests.ts.
  */
 import type { RecordHash } from '../../collections/digest.js';
-import { type Command, RequestKind } from './command.js';
+import { type Command, CommandKind, RequestKind } from './command.js';
 import type { MachineState } from './machine-state.js';
 
 const TAG_PARAMETERS = 7;
@@ -54,6 +54,7 @@ export function digestParameters(state: MachineState, command: Command): void {
   if ((fields & HAS_TARGET) !== 0) hash.bytes(bytes, command.targetOffset, command.targetBytes);
   if ((fields & HAS_TARGET_SEQUENCE) !== 0) hash.number(command.targetSequence);
   if ((fields & HAS_RARE) !== 0) digestRare(hash, command);
+  if (command.kind >= CommandKind.ForceRelease) digestAdmin(hash, command);
   hash.finish();
   state.parameters0 = hash.h0 | 0;
   state.parameters1 = hash.h1 | 0;
@@ -95,4 +96,11 @@ function digestRare(hash: RecordHash, command: Command): void {
   hash.number(command.notAfter);
   hash.number(command.lockDelayMs);
   hash.number(command.holdMsMax);
+}
+
+function digestAdmin(hash: RecordHash, command: Command): void {
+  hash.number(command.token);
+  hash.number(command.mark);
+  hash.number(command.refusals);
+  hash.word(command.isPrefix ? 1 : 0);
 }

@@ -207,20 +207,31 @@ export function applySessionClose(state: MachineState, command: Command, outcome
 }
 
 function closeSession(state: MachineState, session: number): void {
+  endAll(state, session, OutcomeCode.Cancelled, LeaseEnd.SessionClosed);
+  endSession(state, session, SessionState.Closed);
+}
+
+/** An operator ends a live session: its waits, then its leases, then itself. */
+export function expelSession(state: MachineState, session: number): void {
+  endAll(state, session, OutcomeCode.SessionExpired, LeaseEnd.Forced);
+  endSession(state, session, SessionState.Expired);
+}
+
+/** Ends the waits of a session with `waitCode` and its leases by `cause`; what is overdue, so. */
+function endAll(state: MachineState, session: number, waitCode: number, cause: number): void {
   const { sessions, waits, leases } = state;
   let wait = sessions.firstWait[session] as number;
   while (wait !== NONE) {
     const next = waits.nextInSession[wait] as number;
     if (waitDeadline(state, wait) <= state.now) leaveOverdue(state, wait);
-    else leaveQueue(state, wait, OutcomeCode.Cancelled);
+    else leaveQueue(state, wait, waitCode);
     wait = next;
   }
   let lease = sessions.firstLease[session] as number;
   while (lease !== NONE) {
     const next = leases.nextInSession[lease] as number;
     if (leaseDeadline(state, lease) <= state.now) endOverdueLease(state, lease);
-    else endLease(state, lease, LeaseEnd.SessionClosed);
+    else endLease(state, lease, cause);
     lease = next;
   }
-  endSession(state, session, SessionState.Closed);
 }

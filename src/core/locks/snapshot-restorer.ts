@@ -12,7 +12,7 @@ import { LockMachine } from './lock-machine.js';
 import { MachineState } from './machine-state.js';
 import { appendToSession, leaseDeadline, linkWait, waitDeadline } from './ownership.js';
 import { areSettingsValid, defaultSettings, type SettingName, settingNameOf } from './settings.js';
-import { NO_ROW, RowKind } from './snapshot-rows.js';
+import { NO_ROW, ROW_ORDER, RowKind } from './snapshot-rows.js';
 import { ResultState } from './tables/result-table.js';
 import { SessionState } from './tables/session-table.js';
 import { NONE } from './tables/table.js';
@@ -77,7 +77,8 @@ export class MachineRestorer {
     const { input } = this;
     const kind = input.u8();
     if (this.isEnded) this.refuse('rows come after the last one');
-    else if (kind < this.lastKind) this.refuse(`a row of kind ${kind} after ${this.lastKind}`);
+    else if (isBefore(kind, this.lastKind))
+      this.refuse(`a row of kind ${kind} after ${this.lastKind}`);
     else if (kind === RowKind.Head) this.readHead();
     else if (this.state === null) this.refuse('the first row is no head');
     else this.readRecord(kind, this.state);
@@ -105,6 +106,9 @@ export class MachineRestorer {
         return;
       case RowKind.Ended:
         readEnded(state, this.input);
+        return;
+      case RowKind.Disabled:
+        if (!readDisabled(state, this.input)) this.refuse('a disabled name that is no name');
         return;
       case RowKind.End:
         this.isEnded = true;
@@ -146,6 +150,12 @@ export class MachineRestorer {
     state.results.lastOrdinal = lastOrdinal;
     this.state = state;
   }
+}
+
+/** True when rows of `kind` come before those of `other`. */
+function isBefore(kind: number, other: number): boolean {
+  const order = ROW_ORDER.indexOf(kind);
+  return order >= 0 && order < ROW_ORDER.indexOf(other);
 }
 
 /** Hashes the records that came, so that the digest costs nothing at the end. */
@@ -328,4 +338,17 @@ function readEnded(state: MachineState, input: RowReader): void {
   const principal = input.u32();
   const cause = input.u8();
   state.ended.add(id0, id1, id2, id3, principal, cause, input.number());
+}
+
+function readDisabled(state: MachineState, input: RowReader): boolean {
+  const isPrefix = input.u8() === 1;
+  const revision = input.number();
+  const since = input.number();
+  const principal = input.u32();
+  const name = readBytes(state, input);
+  const actor = readBytes(state, input);
+  const reason = readBytes(state, input);
+  if (name === 0) return false;
+  state.disabled.add({ name, isPrefix, revision, since, principal, actor, reason });
+  return true;
 }

@@ -9,11 +9,12 @@
 import type { RowWriter } from '../../collections/row-bytes.js';
 import type { MachineState } from './machine-state.js';
 import { type SettingName, SettingNumber } from './settings.js';
+import type { DisabledRule } from './tables/disabled-names.js';
 import { ResultState } from './tables/result-table.js';
 import { SessionState } from './tables/session-table.js';
 import { NONE } from './tables/table.js';
 
-/** First byte of a row. Rows come in the order of these numbers. */
+/** First byte of a row. Rows come in the order of this list. */
 export const RowKind = {
   /** Counters and settings; the first row, and one only. */
   Head: 1,
@@ -23,9 +24,14 @@ export const RowKind = {
   Wait: 5,
   Result: 6,
   Ended: 7,
+  /** A name or prefix that is disabled. */
+  Disabled: 9,
   /** The last row: how many came before it. */
   End: 8,
 } as const;
+
+/** Place of each kind in that order. */
+export const ROW_ORDER: readonly number[] = Object.values(RowKind);
 
 /** In place of a position: there is no such record. */
 export const NO_ROW = 0xffff_ffff;
@@ -175,6 +181,17 @@ export function writeEnded(state: MachineState, slot: number, out: RowWriter): v
   out.u32(ended.principalOf(slot));
   out.u8(ended.causeOf(slot));
   out.number(ended.revisionOf(slot));
+}
+
+export function writeDisabled(state: MachineState, rule: DisabledRule, out: RowWriter): void {
+  out.u8(RowKind.Disabled);
+  out.u8(rule.isPrefix ? 1 : 0);
+  out.number(rule.revision);
+  out.number(rule.since);
+  out.u32(rule.principal);
+  writeBytes(state, rule.name, out);
+  writeBytes(state, rule.actor, out);
+  writeBytes(state, rule.reason, out);
 }
 
 export function writeEnd(rows: number, out: RowWriter): void {

@@ -10,6 +10,7 @@ import { RowWriter } from '../../collections/row-bytes.js';
 import type { MachineState } from './machine-state.js';
 import {
   type RowPositions,
+  writeDisabled,
   writeEnd,
   writeEnded,
   writeHead,
@@ -67,7 +68,7 @@ export function writeSnapshot(
     writeWait(state, wait, positions, out);
     chunks.endRow();
   }
-  const { results, ended } = state;
+  const { results, ended, disabled } = state;
   for (let slot = 0; slot <= results.slots.highest; slot += 1) {
     if (!results.isLive(slot)) continue;
     writeResult(state, slot, positions, out);
@@ -75,6 +76,10 @@ export function writeSnapshot(
   }
   for (let position = 0; position < ended.count; position += 1) {
     writeEnded(state, ended.slotAt(position), out);
+    chunks.endRow();
+  }
+  for (let position = 0; position < disabled.count; position += 1) {
+    writeDisabled(state, disabled.at(position), out);
     chunks.endRow();
   }
   writeEnd(chunks.rows, out);

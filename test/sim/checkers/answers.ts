@@ -17,6 +17,10 @@ const SESSION_EXPIRED = 16;
 const LOCK_BUSY = 10;
 const READS = new Set(['get', 'list', 'lookup', 'check', 'session-renew']);
 const RENEW = 37;
+const ADMIN = new Set(['force-release', 'disable', 'enable', 'expire-session', 'report']);
+/** The first number of those. */
+const FORCE = 42;
+const CONFLICT = 20;
 
 /** The request id as histories have it; '' for none. */
 function idOf({ principal, fields }: LoggedOperation): string {
@@ -32,7 +36,9 @@ function outcomeLine(outcome: SeenOutcome): string {
   const { code, entryTime, token, revision, deadline, ahead, ttlMs, id, kind } = outcome;
   if (code === QUEUED) return `queued at ${revision}, ${outcome.replay ? 0 : ahead}`;
   if (code === LOCK_BUSY) return `${code} at ${entryTime}: ${token} until ${deadline}`;
+  if (code === CONFLICT && kind === FORCE) return `${code} at ${entryTime}: ${token}`;
   if (code !== OK) return `${code} at ${entryTime}`;
+  if (kind >= FORCE) return `${code} at ${entryTime}: ${revision}, ${token} until ${deadline}`;
   if (kind === 38) return `released at ${revision}`;
   if (kind === 39) return `cause ${outcome.cause} of ${token}`;
   return `${code} at ${entryTime}: ${token} ${id} until ${deadline}, ${ttlMs}`;
@@ -42,7 +48,12 @@ function answerLine(operation: Operation, answer: Answer, renewedId: string): st
   const { code, clusterTime, token, revision, deadline, ttlMs, subject, place, cause } = answer;
   if (code === QUEUED) return `queued at ${place}, ${answer.rest.split(', ')[1]?.replace(']', '')}`;
   if (code === LOCK_BUSY) return `${code} at ${clusterTime}: ${token} until ${deadline}`;
+  const isForce = operation.kind === 'force-release';
+  if (code === CONFLICT && isForce) return `${code} at ${clusterTime}: ${token}`;
   if (code !== OK) return `${code} at ${clusterTime}`;
+  if (ADMIN.has(operation.kind)) {
+    return `${code} at ${clusterTime}: ${revision}, ${token} until ${deadline}`;
+  }
   if (operation.kind === 'release') return `released at ${revision}`;
   if (operation.kind === 'cancel') return `cause ${cause} of ${token}`;
   const id = operation.kind === 'renew' ? renewedId : subject;

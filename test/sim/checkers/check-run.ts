@@ -23,6 +23,7 @@ import {
 } from './lease-bounds.js';
 import { checkLinearizability } from './linearizability.js';
 import { checkModel } from './model.js';
+import { checkOperators, forcedEnds } from './operators.js';
 import type { Verdict } from './verdict.js';
 
 /** Clocks run at most so much faster than true time, in the wildest of seeds and in the others. */
@@ -63,9 +64,10 @@ export function checkRun(run: FinishedRun): Verdict[] {
     checkDeadlines(events, history),
     checkLinearizability(history, { mayBeTwo, rateMax }),
     checkModel(entries, settings),
+    checkOperators(entries),
   ];
   if (run.areClocksSound) {
-    verdicts.push(checkBeliefs(history), checkClusterTime(entries, stalls));
+    verdicts.push(checkBeliefs(history, forcedEnds(events)), checkClusterTime(entries, stalls));
     verdicts.push(checkPulses(entries, stalls, run.healedUs));
   }
   return verdicts;

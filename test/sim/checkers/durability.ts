@@ -8,7 +8,9 @@ import type { Answer, History, Operation } from '../history.js';
 import type { SeenEvent } from '../ledger.js';
 import { Verdict } from './verdict.js';
 
-const KIND = { granted: 1, ended: 2, queued: 3, left: 4 } as const;
+const KIND = { granted: 1, ended: 2, queued: 3, left: 4, disabled: 5, enabled: 6 } as const;
+const REPORTED = 8;
+const EXPELLED = 9;
 const OK = 0;
 const QUEUED = 1;
 const STALE_LEASE = 17;
@@ -23,8 +25,19 @@ function wanted(operation: Operation, answer: Answer): [number, number, number] 
   if (code !== OK) return null;
   if (kind === 'acquire') return [token, KIND.granted, token];
   if (kind === 'release') return [revision, KIND.ended, aboutToken];
+  if (kind === 'force-release') return [revision, KIND.ended, token];
+  if (kind === 'disable') return [revision, KIND.disabled, 0];
+  if (kind === 'enable' && revision > 0) return [revision, KIND.enabled, 0];
+  if (kind === 'report') return [revision, REPORTED, aboutToken];
+  if (kind === 'expire-session') return [revision, EXPELLED, 0];
   if (kind === 'cancel' && token > 0) return [token, KIND.granted, token];
   return null;
+}
+
+/** The lock, or the name or prefix that was disabled or enabled. */
+function nameOf({ kind, lock, target }: Operation): string {
+  const isRule = kind === 'disable' || kind === 'enable';
+  return isRule ? target.slice(target.indexOf(' ') + 1) : lock;
 }
 
 export function checkDurability(events: readonly SeenEvent[], history: History): Verdict {
@@ -40,7 +53,7 @@ export function checkDurability(events: readonly SeenEvent[], history: History):
         event !== undefined &&
         event.kind === kind &&
         event.token === token &&
-        event.lock === operation.lock;
+        event.lock === nameOf(operation);
       const { id, kind: name, lock } = operation;
       verdict.demand(isThere, () => `${name} ${id} of ${lock} was told ${revision}: not so`);
       if (operation.kind !== 'release' || answer.code !== OK || event === undefined) continue;

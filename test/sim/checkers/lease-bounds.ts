@@ -1,15 +1,17 @@
 /**
  * I8: no lease ends before its time, and none lasts longer than its bound.
  *
- * Early: no two clients take themselves for the holder of one lock at one moment of true time, and
- * no lease expires at a stamp below a deadline that its client was told. Late: cluster time follows
- * true time within the bound of clock rates, but for what the rules take off: leaderless gaps, and
- * a leader's stalls. What cluster time does to a lease is then the model's check.
+ * Early: no two clients take themselves for the holder of one lock at one moment of true time, but
+ * for one whose lease an operator ended, which learns so when it asks or its safe deadline passes;
+ * and no lease expires at a stamp below a deadline that its client was told. Late: cluster time
+ * follows true time within the bound of clock rates, but for what the rules take off: leaderless
+ * gaps, and a leader's stalls. What cluster time does to a lease is then the model's check.
  * Used by: check-run.ts, the chaos command (beliefs).
  */
 import { BATCH_OPERATIONS_MAX } from '../../../src/limits.js';
 import type { Belief, History } from '../history.js';
 import type { LedgerEntry, SeenEvent } from '../ledger.js';
+import type { ForcedEnd } from './operators.js';
 import { Verdict } from './verdict.js';
 
 const RHO = 0.01;
@@ -24,9 +26,16 @@ const OVERDUE_MS = 1_500;
 /** What was closed in one turn is handed to the log within this time. */
 const LATE_US = 1_000;
 const OK = 0;
+const STALE_LEASE = 17;
+const NOTHING_FORCED: ReadonlyMap<number, ForcedEnd> = new Map();
 
-export function checkBeliefs(history: History): Verdict {
+/**
+ * Who held by `forced` leases may believe so beside the next holder: no longer than it was promised
+ * before the end, and not after it was told.
+ */
+export function checkBeliefs(history: History, forced = NOTHING_FORCED): Verdict {
   const verdict = new Verdict('beliefs');
+  if (forced.size > 0) checkForced(verdict, history, forced);
   const byLock = new Map<string, Belief[]>();
   for (const belief of history.beliefs) {
     const list = byLock.get(belief.lock) ?? [];
@@ -39,7 +48,8 @@ export function checkBeliefs(history: History): Verdict {
     let until = { token: 0, untilUs: 0 };
     let latest = until;
     for (const belief of beliefs) {
-      if (belief.token !== latest.token) until = latest.untilUs > until.untilUs ? latest : until;
+      const isNext = belief.token !== latest.token && !forced.has(latest.token);
+      if (isNext && latest.untilUs > until.untilUs) until = latest;
       const { token, untilUs } = until;
       const isApart = token === belief.token || untilUs <= belief.fromUs;
       verdict.demand(isApart, () => {
@@ -51,6 +61,30 @@ export function checkBeliefs(history: History): Verdict {
     }
   }
   return verdict;
+}
+
+/** Nothing was promised for a lease after its end; whoever was told of the end believes no more. */
+function checkForced(
+  verdict: Verdict,
+  { operations, beliefs }: History,
+  forced: ReadonlyMap<number, ForcedEnd>,
+): void {
+  for (const { client, kind, aboutToken, answers } of operations) {
+    for (const { code, token, clusterTime, atUs } of answers) {
+      const end = forced.get(kind === 'acquire' ? token : kind === 'renew' ? aboutToken : 0);
+      if (end === undefined) continue;
+      const isBefore = code !== OK || clusterTime <= end.stampMs;
+      verdict.demand(isBefore, () => `${end.token} was promised after ${end.stampMs}, its end`);
+      if (code !== STALE_LEASE) continue;
+      for (const { client: owner, token: held, untilUs } of beliefs) {
+        if (owner !== client || held !== end.token) continue;
+        verdict.demand(
+          untilUs <= atUs,
+          () => `${client} was told of the end of ${held}, and goes on`,
+        );
+      }
+    }
+  }
 }
 
 /** No lease expires by itself before the deadline that a grant or a renewal promised. */

@@ -11,6 +11,8 @@ import { Verdict } from './verdict.js';
 
 const OK = 0;
 const LOCK_BUSY = 10;
+const DISABLED = 14;
+const CONFLICT = 20;
 const NEVER = Number.POSITIVE_INFINITY;
 const STEPS_MAX = 400_000;
 
@@ -25,8 +27,12 @@ export interface RunBounds {
 /** Nothing was forgotten; clocks kept to the assumed rates, with room to spare. */
 const SOUND: RunBounds = { mayBeTwo: () => false, rateMax: 1.03 };
 
-/** What one step does to the lock: holder's token (0 for none) and the last token given. */
-type StepKind = 'grant' | 'end' | 'sees' | 'is not' | 'busy';
+/**
+ * What one step does to the lock: holder's token (0 for none), the last token given, and the rules
+ * that disable it. A `take` is the grant of an acquire that did not wait: no rule may stand then.
+ */
+type StepKind = 'grant' | 'take' | 'end' | 'sees' | 'is not' | 'busy' | 'refused' | RuleStep;
+type RuleStep = 'disable' | 'enable' | 'enable nothing' | 'maybe enable';
 
 interface Step {
   readonly kind: StepKind;
@@ -36,29 +42,51 @@ interface Step {
   readonly untilUs: number;
   readonly isOptional: boolean;
   readonly about: string;
+  /** Disable, enable: `name x` or `prefix x`. */
+  readonly rule?: string;
 }
 
 interface LockState {
   readonly holder: number;
   readonly last: number;
+  /** Rules that cover it, each behind a comma: few, in the order in which they were made. */
+  readonly rules: string;
+}
+
+/** The state after a rule was made or taken away. */
+function applyRule(state: LockState, { kind, rule = '' }: Step): LockState | null {
+  const text = `,${rule};`;
+  const isThere = state.rules.includes(text);
+  if (kind === 'disable') return isThere ? state : { ...state, rules: state.rules + text };
+  if (kind === 'enable nothing') return isThere ? null : state;
+  if (!isThere) return kind === 'enable' ? null : state;
+  return { ...state, rules: state.rules.replace(text, '') };
 }
 
 /** The state after `step`, or null when the lock would not have answered so. */
 function apply(state: LockState, step: Step): LockState | null {
-  const { holder, last } = state;
+  const { holder, last, rules } = state;
   const { kind, token } = step;
   switch (kind) {
+    case 'take':
+      if (rules !== '') return null;
+      return holder === 0 && token > last ? { holder: token, last: token, rules } : null;
     case 'grant':
-      return holder === 0 && token > last ? { holder: token, last: token } : null;
+      return holder === 0 && token > last ? { holder: token, last: token, rules } : null;
     case 'end':
-      return holder === token ? { holder: 0, last } : null;
+      return holder === token ? { holder: 0, last, rules } : null;
     case 'sees':
       return holder === token ? state : null;
     case 'busy':
+      if (rules !== '') return null;
       // Refused with no holder: only waiters stood there, which the queue's own checker judges.
       return token === 0 || holder === token ? state : null;
-    default:
+    case 'refused':
+      return rules === '' ? null : state;
+    case 'is not':
       return holder === token ? null : state;
+    default:
+      return applyRule(state, step);
   }
 }
 
@@ -88,6 +116,7 @@ function stepsOf(
   const steps: Step[] = [];
   const granted = new Map<number, Granted>();
   const ghosts: Operation[] = [];
+  const forced = forcedBy(operations, bounds);
   for (const operation of operations) {
     const answer = finalAnswer(operation);
     const { kind, id } = operation;
@@ -109,14 +138,76 @@ function stepsOf(
     verdict.demand(id === '' || kind !== '', () => `${id} has no kind`);
   }
   for (const [token, { operation, toldUs }] of granted) {
-    steps.push(stepOf('grant', token, operation, toldUs));
-    steps.push(endOf(token, operation, operations, bounds.rateMax));
+    const isTaken = operation.waitMs === 0 && !bounds.mayBeTwo(operation);
+    steps.push(stepOf(isTaken ? 'take' : 'grant', token, operation, toldUs));
+    const end = endOf(token, operation, operations, bounds.rateMax);
+    const isForced = forced.ends.some((step) => step.token === token);
+    // Released and forced, both for certain: no order has room for two ends.
+    if (!isForced || !end.isOptional) steps.push(earlier(end, forced.maybes));
   }
+  steps.push(...forced.ends);
   addGhosts(lock, steps, granted, ghosts, verdict);
-  return steps.sort((a, b) => a.fromUs - b.fromUs);
+  return steps;
 }
 
-/** An acquire that may have been granted though nobody was told. */
+/** Ends of leases by force: those that were told, and requests that may have ended one untold. */
+interface Forced {
+  readonly ends: readonly Step[];
+  readonly maybes: readonly Operation[];
+}
+
+function forcedBy(operations: readonly Operation[], bounds: RunBounds): Forced {
+  const ends: Step[] = [];
+  const maybes: Operation[] = [];
+  for (const operation of operations) {
+    if (operation.kind !== 'force-release') continue;
+    const tokens = new Set<number>();
+    for (const { code, token, atUs } of operation.answers) {
+      if (code !== OK || tokens.has(token)) continue;
+      tokens.add(token);
+      ends.push(stepOf('end', token, operation, atUs));
+    }
+    if (isOpen(operation, bounds)) maybes.push(operation);
+  }
+  return { ends, maybes };
+}
+
+/** An end that may have come sooner, by a force-release of which nobody heard. */
+function earlier(end: Step, maybes: readonly Operation[]): Step {
+  if (!end.isOptional) return end;
+  let { fromUs } = end;
+  for (const { aboutToken, sentUs } of maybes) {
+    if (aboutToken === 0 || aboutToken === end.token) fromUs = Math.min(fromUs, sentUs);
+  }
+  return { ...end, fromUs };
+}
+
+/** What was disabled and enabled around a lock. A rule that nobody was told of may be there. */
+function ruleSteps(lock: string, operations: readonly Operation[], bounds: RunBounds): Step[] {
+  const steps: Step[] = [];
+  for (const operation of operations) {
+    const { kind, target: rule } = operation;
+    if ((kind !== 'disable' && kind !== 'enable') || !covers(rule, lock)) continue;
+    const answer = finalAnswer(operation);
+    if (answer?.code === OK) {
+      const isNothing = kind === 'enable' && answer.revision === 0;
+      const told = isNothing ? 'enable nothing' : kind;
+      steps.push({ ...stepOf(told, 0, operation, answer.atUs), rule });
+    }
+    if (!isOpen(operation, bounds)) continue;
+    const maybe = kind === 'enable' ? 'maybe enable' : kind;
+    steps.push({ ...stepOf(maybe, 0, operation, NEVER), rule, isOptional: true });
+  }
+  return steps;
+}
+
+/** True when the rule `name x` or `prefix x` is about this lock. */
+function covers(rule: string, lock: string): boolean {
+  const name = rule.slice(rule.indexOf(' ') + 1);
+  return rule.startsWith('prefix ') ? lock.startsWith(name) : lock === name;
+}
+
+/** It may have had an effect though nobody was told. */
 function isOpen(operation: Operation, bounds: RunBounds): boolean {
   if (bounds.mayBeTwo(operation)) return true;
   const answer = finalAnswer(operation);
@@ -134,7 +225,10 @@ function readSteps(operation: Operation): Step[] {
   const { atUs, code, token, cause } = answer;
   switch (operation.kind) {
     case 'acquire':
+      if (code === DISABLED) return [stepOf('refused', 0, operation, atUs)];
       return code === LOCK_BUSY ? [stepOf('busy', token, operation, atUs)] : [];
+    case 'force-release':
+      return code === CONFLICT ? [stepOf('sees', token, operation, atUs)] : [];
     case 'get':
       return code === OK ? [stepOf('sees', token, operation, atUs)] : [];
     case 'check': {
@@ -214,10 +308,18 @@ function addGhosts(
   }
 }
 
+const LOOKS: ReadonlySet<StepKind> = new Set(['sees', 'is not', 'busy', 'refused']);
+
 /** Steps that leave the lock as it is. */
 function isLook({ kind }: Step): boolean {
-  return kind !== 'grant' && kind !== 'end';
+  return LOOKS.has(kind);
 }
+
+function isGrant({ kind }: Step): boolean {
+  return kind === 'grant' || kind === 'take';
+}
+
+const NOTHING_YET: LockState = { holder: 0, last: 0, rules: '' };
 
 /**
  * Wing, Gong and Lowe: takes the steps one by one that may come first, and goes back if it fails.
@@ -234,7 +336,7 @@ class Search {
   steps = 0;
   /** How far the longest attempt came, for the report. */
   deepest = 0;
-  stuck: LockState = { holder: 0, last: 0 };
+  stuck: LockState = NOTHING_YET;
 
   constructor(private readonly all: readonly Step[]) {
     this.done = new Uint8Array(all.length);
@@ -244,7 +346,7 @@ class Search {
 
   /** True when the steps can be ordered; throws when the bound is reached first. */
   run(): boolean {
-    return this.search({ holder: 0, last: 0 }, 0);
+    return this.search(NOTHING_YET, 0);
   }
 
   private count(step: Step, by: 1 | -1): void {
@@ -252,8 +354,8 @@ class Search {
     const { kind, token } = step;
     if (kind === 'sees' || kind === 'busy') {
       this.looksLeft.set(token, (this.looksLeft.get(token) ?? 0) + by);
-    } else if (kind === 'grant' && by === 1) this.grantsLeft.add(token);
-    else if (kind === 'grant') this.grantsLeft.delete(token);
+    } else if (isGrant(step) && by === 1) this.grantsLeft.add(token);
+    else if (isGrant(step)) this.grantsLeft.delete(token);
   }
 
   private search(state: LockState, first: number): boolean {
@@ -266,7 +368,7 @@ class Search {
       this.deepest = depth;
       this.stuck = state;
     }
-    const key = `${state.holder}/${state.last}/${from}/${this.doneAfter(from)}`;
+    const key = `${state.holder}/${state.last}/${state.rules}/${from}/${this.doneAfter(from)}`;
     if (!this.memo.has(key)) {
       this.memo.add(key);
       for (const at of this.enabled(from)) {
@@ -314,8 +416,10 @@ class Search {
     return open.filter((at) => (this.all[at] as Step).fromUs <= horizonUs);
   }
 
-  private isTimely({ kind, token }: Step): boolean {
+  private isTimely(step: Step): boolean {
+    const { kind, token } = step;
     if (kind === 'end') return (this.looksLeft.get(token) ?? 0) === 0;
+    if (!isGrant(step)) return true;
     for (const other of this.grantsLeft) if (other < token) return false;
     return true;
   }
@@ -363,6 +467,8 @@ export function checkLinearizability(history: History, bounds = SOUND): Verdict 
   }
   for (const [lock, operations] of byLock) {
     const steps = stepsOf(lock, operations, bounds, verdict);
+    steps.push(...ruleSteps(lock, history.operations, bounds));
+    steps.sort((a, b) => a.fromUs - b.fromUs);
     judge(lock, steps, verdict);
   }
   return verdict;

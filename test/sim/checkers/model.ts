@@ -22,6 +22,7 @@ const text = new TextDecoder();
 const UNKNOWN = 2 ** 40;
 const KIND = { open: 32, close: 34, acquire: 36, renew: 37, release: 38, cancel: 39 } as const;
 const KEEP_WAITS = 40;
+const ADMIN = { forceRelease: 42, disable: 43, enable: 44, expireSession: 45, report: 46 } as const;
 const OK = 0;
 
 function numberOf(value: unknown): number | undefined {
@@ -83,10 +84,40 @@ class Reader {
         return { ...head, numbers: first as number[] };
       case KIND.close:
         return head;
+      case ADMIN.forceRelease:
+        return {
+          ...head,
+          ...saidBy(fields[8], fields[9]),
+          name: textOf(first),
+          lease: second == null ? undefined : this.leases.numberOf(hexOf(second)),
+          token: numberOf(third),
+        };
+      case ADMIN.disable:
+      case ADMIN.enable: {
+        const isPrefix = first == null;
+        const name = textOf(isPrefix ? second : first);
+        return { ...head, ...saidBy(third, fields[8]), name, isPrefix };
+      }
+      case ADMIN.expireSession: {
+        const targetSession = this.sessions.numberOf(hexOf(first));
+        return { ...head, ...saidBy(second, third), targetSession };
+      }
+      case ADMIN.report:
+        return { ...head, ...reportFields(fields) };
       default:
         return { ...head, ttlMs: numberOf(first) };
     }
   }
+}
+
+/** Who asks, and why. */
+function saidBy(actor: unknown, reason: unknown): Partial<ModelCommand> {
+  return { owner: textOf(actor), metadata: textOf(reason) };
+}
+
+function reportFields(fields: readonly unknown[]): Partial<ModelCommand> {
+  const [token, mark, refusals] = fields.slice(6, 9).map(numberOf);
+  return { name: textOf(fields[5]), token, mark, refusals, metadata: textOf(fields[9]) };
 }
 
 function targetOf(target: unknown): ModelCommand['target'] {

@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { compiledFile } from '../../gate/paths.js';
 import { buildImage, TIGHT_LIMITS } from './image.js';
-import { PLANTS, type Plant } from './plants.js';
+import { PLANTS, type Plant, patchesOf } from './plants.js';
 
 const SEEDS_MAX = 2_000;
 const TIME_MS_MAX = Number(process.env['HOLDFAST_PLANT_MS'] ?? 900_000);
@@ -28,7 +28,7 @@ function checkerOf(problem: string): string {
 
 /** Plants one bug in the image `name` and runs seeds against it. Null: not caught. */
 export function hunt(plant: Plant, name: string): Catch | null {
-  const image = buildImage(name, [...TIGHT_LIMITS, plant]);
+  const image = buildImage(name, [...TIGHT_LIMITS, ...patchesOf(plant)]);
   const words = [compiledFile('test/sim/planted/plant-worker.ts'), image, '1', String(SEEDS_MAX)];
   const result = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: TIME_MS_MAX });
   rmSync(image, { recursive: true, force: true });

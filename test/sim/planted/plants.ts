@@ -5,9 +5,17 @@
  * Used by: planted.ts.
  */
 import type { Patch } from './image.js';
+import { OPERATOR_PLANTS } from './operator-plants.js';
 
 export interface Plant extends Patch {
   readonly name: string;
+  /** Further pieces that the same bug takes. */
+  readonly also?: readonly Patch[];
+}
+
+/** Everything that a bug changes. */
+export function patchesOf(plant: Plant): readonly Patch[] {
+  return [plant, ...(plant.also ?? [])];
 }
 
 const RAFT: readonly Plant[] = [
@@ -427,4 +435,5 @@ export const PLANTS: readonly Plant[] = [
   ...EVENTS,
   ...SNAPSHOTS,
   ...WIRE,
+  ...OPERATOR_PLANTS,
 ];

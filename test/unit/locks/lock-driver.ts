@@ -72,6 +72,39 @@ export function changeSettings(...numbers: number[]): ModelCommand {
   return command(CommandKind.Settings, { principal: PRINCIPAL_CLUSTER, numbers });
 }
 
+/** Who asks for what operators do, and why. */
+const SAID = { owner: 'ops', metadata: 'stuck' };
+
+/** Whoever holds, unless a `lease` (by its token) or a `token` is named. */
+export function forceRelease(name: string, id: string, fields: Fields = {}): ModelCommand {
+  return command(CommandKind.ForceRelease, { name, request: free(id), ...SAID, ...fields });
+}
+
+/** A name unless `isPrefix` is given. */
+export function disable(name: string, id: string, fields: Fields = {}): ModelCommand {
+  return command(CommandKind.Disable, { name, request: free(id), ...SAID, ...fields });
+}
+
+export function enable(name: string, id: string, fields: Fields = {}): ModelCommand {
+  return command(CommandKind.Enable, { name, request: free(id), ...SAID, ...fields });
+}
+
+export function expireSession(targetSession: number, id: string): ModelCommand {
+  return command(CommandKind.ExpireSession, { targetSession, request: free(id), ...SAID });
+}
+
+/** A guard that had seen `mark` refused `token`. */
+export function reportRefusal(
+  name: string,
+  token: number,
+  mark: number,
+  id: string,
+  fields: Fields = {},
+): ModelCommand {
+  const about = { name, token, mark, refusals: 1, request: free(id) };
+  return command(CommandKind.ReportRefusal, { ...about, ...fields });
+}
+
 /** The production machine, a log's stamp, and readers of what an entry gave. */
 export class LockDriver {
   now = 0;

@@ -224,6 +224,107 @@ t.test('what has to be there, and what goes together, is checked', async (t) => 
   }
 });
 
+/** A head, then what each command of operators and guards needs, every element there. */
+const HEAD: readonly PackValue[] = ['id', null, null, null];
+const FORCE: readonly PackValue[] = [42, ...HEAD, 'name', LEASE, 7, 'anna', 'it hangs'];
+const RULE: readonly PackValue[] = [43, ...HEAD, 'name', null, 'anna', 'it hangs'];
+const EXPEL: readonly PackValue[] = [45, ...HEAD, ID, 'anna', 'it hangs'];
+const REPORT: readonly PackValue[] = [46, ...HEAD, 'name', 41, 42, 3, 'redis'];
+
+/** `operation` with the element at `place` replaced; without a value it ends before it. */
+function replaced(operation: readonly PackValue[], place: number, value?: PackValue): PackValue[] {
+  return value === undefined ? operation.slice(0, place) : operation.with(place, value);
+}
+
+/** [field, operation, place, wrong values]: the fault has the name of the field. */
+const ADMIN_FAULTS: readonly (readonly [string, readonly PackValue[], number, PackValue[]])[] = [
+  ['name', FORCE, 5, [null, '', 5, 'a\u0007', 'x'.repeat(513), ['name']]],
+  ['lease', FORCE, 6, [ID.slice(1), 7, 'sixteen letters.', []]],
+  ['token', FORCE, 7, [-1, 1.5, 'x', 2 ** 53, true]],
+  ['actor', FORCE, 8, [null, '', 'x'.repeat(129), 7, 'a\nb', Uint8Array.of(0xff), ['anna']]],
+  ['reason', FORCE, 9, [null, '', 'x'.repeat(1_025), 7, 'a\u0000b', Uint8Array.of(0xc3), {}]],
+  ['name', RULE, 5, [null, '', 5, 'a\u0007', 'x'.repeat(513)]],
+  ['prefix', RULE, 6, ['jobs/', '', 5, []]],
+  ['actor', RULE, 7, [null, '', 'x'.repeat(129), 7, '\u007f']],
+  ['reason', RULE, 8, [null, '', 'x'.repeat(1_025), 7, '\u0085']],
+  ['target', EXPEL, 5, [null, ID.slice(1), 7, 'sixteen letters.']],
+  ['actor', EXPEL, 6, [null, '', 'x'.repeat(129), 7]],
+  ['reason', EXPEL, 7, [null, '', 'x'.repeat(1_025), 7]],
+  ['name', REPORT, 5, [null, '', 5]],
+  ['token', REPORT, 6, [null, -1, 1.5, 'x', 2 ** 53]],
+  ['mark', REPORT, 7, [null, -1, 1.5, 'x', 2 ** 53]],
+  ['refusals', REPORT, 8, [null, 0, -1, 1.5, 'x', 2 ** 53]],
+  ['guard', REPORT, 9, ['', 'x'.repeat(65), 7, 'a\tb', Uint8Array.of(0xff)]],
+];
+
+t.test('what is wrong with what operators and guards say is named', async (t) => {
+  for (const operation of [FORCE, RULE, RULE.with(0, 44), EXPEL, REPORT]) {
+    t.equal(faultOf(operation), '');
+    t.equal(faultOf([...operation, null]), 'fields', 'one element more');
+    for (const request of [null, '', 0, 'x'.repeat(65)]) {
+      t.equal(faultOf(replaced(operation, 1, request)), 'request', JSON.stringify(request));
+    }
+    t.equal(faultOf(replaced(operation, 2, ID)), 'session', 'none of them is of a session');
+    t.equal(faultOf(operation.with(1, 5)), 'session', 'a sequence names itself within one');
+    t.equal(faultOf(operation.with(1, 5).with(2, ID)), 'session');
+    t.equal(faultOf(replaced(operation, 3, 4)), 'acknowledged');
+  }
+  for (const [field, operation, place, values] of ADMIN_FAULTS) {
+    const kinds = operation === RULE ? [43, 44] : [operation[0] as number];
+    for (const kind of kinds) {
+      for (const value of values) {
+        const wrong = replaced(operation.with(0, kind), place, value);
+        t.equal(faultOf(wrong), field, JSON.stringify(wrong));
+      }
+    }
+  }
+});
+
+t.test('what an operator or a guard leaves out is named, or may be left out', async (t) => {
+  const cases: readonly (readonly [string, PackValue[]])[] = [
+    ['name', replaced(FORCE, 5)],
+    ['actor', replaced(FORCE, 8)],
+    ['reason', replaced(FORCE, 9)],
+    ['name', replaced(RULE, 5)],
+    ['actor', replaced(RULE, 6)],
+    ['name', RULE.with(5, null)],
+    ['reason', replaced(RULE, 8)],
+    ['target', replaced(EXPEL, 5)],
+    ['actor', replaced(EXPEL, 6)],
+    ['reason', replaced(EXPEL, 7)],
+    ['name', replaced(REPORT, 5)],
+    ['token', replaced(REPORT, 6)],
+    ['mark', replaced(REPORT, 7)],
+    ['refusals', replaced(REPORT, 8)],
+    ['', replaced(REPORT, 9)],
+    ['', REPORT.with(9, null)],
+    ['', FORCE.with(6, null).with(7, null)],
+    ['', FORCE.with(7, 0)],
+    ['', RULE.with(5, null).with(6, 'jobs/')],
+    ['', RULE.with(5, null).with(6, '')],
+    ['prefix', RULE.with(5, null).with(6, 'x'.repeat(513))],
+    ['prefix', RULE.with(5, null).with(6, 'a\u0007')],
+    ['', RULE.with(5, null).with(6, 'x'.repeat(512))],
+    ['', FORCE.with(8, 'x'.repeat(128)).with(9, 'é'.repeat(512))],
+    ['', REPORT.with(6, 0).with(7, 0).with(8, 1).with(9, 'x'.repeat(64))],
+  ];
+  for (const [field, operation] of cases) {
+    t.equal(faultOf(operation), field, JSON.stringify(operation));
+  }
+});
+
+t.test('the empty prefix is a prefix, not an absent name', async (t) => {
+  const command = new Command();
+  const bytes = packOurs(RULE.with(5, null).with(6, ''));
+  t.equal(decodeOperation(bytes, 0, bytes.length, command), Fault.None);
+  t.match(command, { isPrefix: true, nameBytes: 0 });
+  t.ok(command.nameOffset > 0);
+  const name = packOurs(RULE);
+  decodeOperation(name, 0, name.length, command);
+  t.equal(command.isPrefix, false, 'nothing is left of it for the next');
+  t.equal(command.token, -1);
+});
+
 t.test('an operation is bounded in bytes, and says so with a code of its own', async (t) => {
   const places = Array.from({ length: OPERATION_BYTES_MAX }, () => 1);
   const bytes = packOurs([CommandKind.KeepWaits, null, null, null, null, places]);

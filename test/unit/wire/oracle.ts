@@ -8,7 +8,13 @@ import fc from 'fast-check';
 import { Packr } from 'msgpackr';
 import type { Test } from 'tap';
 import { type Command, CommandKind, RequestKind } from '../../../src/core/locks/command.js';
-import { NAME_BYTES_MAX, SAFE_INTEGER_MAX } from '../../../src/limits.js';
+import {
+  GUARD_KIND_BYTES_MAX,
+  METADATA_BYTES_MAX,
+  NAME_BYTES_MAX,
+  OWNER_BYTES_MAX,
+  SAFE_INTEGER_MAX,
+} from '../../../src/limits.js';
 import { type PackValue, writeValue } from '../../../src/wire/msgpack-writer.js';
 import { OutBuffer } from '../../../src/wire/out-buffer.js';
 
@@ -165,11 +171,48 @@ function operations(
   return fc.tuple(head, fields).map(([first, rest]): PackValue[] => [kind, ...first, ...rest]);
 }
 
+/** Text without control characters, `least` graphemes or more and up to `bytesMax` bytes. */
+function plainTexts(least: number, bytesMax: number): fc.Arbitrary<string> {
+  return fc
+    .string({ unit: 'grapheme', minLength: least, maxLength: Math.min(60, bytesMax) })
+    .filter((text) => UTF8.encode(text).length <= bytesMax && !/\p{Cc}/u.test(text));
+}
+
+/** Who asks and why. */
+const said = fc.tuple(plainTexts(1, OWNER_BYTES_MAX), plainTexts(1, METADATA_BYTES_MAX));
+
+/** A name, or in its place a prefix, which may be empty. */
+const ruledNames: fc.Arbitrary<PackValue[]> = fc.oneof(
+  names.map((name): PackValue[] => [name, null]),
+  plainTexts(0, NAME_BYTES_MAX).map((prefix): PackValue[] => [null, prefix]),
+);
+
+function saidBehind(fields: fc.Arbitrary<PackValue[]>): fc.Arbitrary<PackValue[]> {
+  return fc.tuple(fields, said).map(([first, last]): PackValue[] => [...first, ...last]);
+}
+
+const adminOperations: readonly fc.Arbitrary<PackValue[]>[] = [
+  operations(
+    CommandKind.ForceRelease,
+    freeHeads,
+    saidBehind(fc.tuple(names, maybe(ids), numbers).map((fields): PackValue[] => fields)),
+  ),
+  operations(CommandKind.Disable, freeHeads, saidBehind(ruledNames)),
+  operations(CommandKind.Enable, freeHeads, saidBehind(ruledNames)),
+  operations(CommandKind.ExpireSession, freeHeads, saidBehind(ids.map((id): PackValue[] => [id]))),
+  operations(
+    CommandKind.ReportRefusal,
+    freeHeads,
+    fc.tuple(names, integers, integers, positives, maybe(plainTexts(1, GUARD_KIND_BYTES_MAX))),
+  ),
+];
+
 const secrets = ids.filter((id) => id.some((byte) => byte !== 0));
 const targets = fc.tuple(heads(false, true), requests);
 
 /** Valid logged operations with every element written out, absent ones as nil. */
 export const validOperations: fc.Arbitrary<PackValue[]> = fc.oneof(
+  ...adminOperations,
   operations(CommandKind.Acquire, heads(true, false), acquireFields),
   operations(CommandKind.Renew, heads(false, false), fc.tuple(ids, numbers, maybe(metadata))),
   operations(CommandKind.Release, heads(false, false), fc.tuple(ids)),
@@ -239,6 +282,24 @@ function headOf(command: Command): PackValue[] {
   ];
 }
 
+function adminFieldsOf(command: Command): PackValue[] {
+  const { kind, isPrefix } = command;
+  const name = rangeOrNil(command, command.nameOffset, command.nameBytes);
+  const id = wordsToBytes(command.lease0, command.lease1, command.lease2, command.lease3);
+  const reason = rangeOrNil(command, command.metadataOffset, command.metadataBytes);
+  const last = [rangeOrNil(command, command.ownerOffset, command.ownerBytes), reason];
+  switch (kind) {
+    case CommandKind.ForceRelease:
+      return [name, command.hasLease ? id : null, numberOrNil(command.token), ...last];
+    case CommandKind.ExpireSession:
+      return [id, ...last];
+    case CommandKind.ReportRefusal:
+      return [name, command.token, command.mark, command.refusals, reason];
+    default:
+      return isPrefix ? [null, name, ...last] : [name, null, ...last];
+  }
+}
+
 function fieldsOf(command: Command): PackValue[] {
   const note = rangeOrNil(command, command.metadataOffset, command.metadataBytes);
   const ttlMs = numberOrNil(command.ttlMs);
@@ -280,8 +341,10 @@ function fieldsOf(command: Command): PackValue[] {
       return [listed];
     case CommandKind.Settings:
       return [Array.from({ length: listed.length / 2 }, (_, i) => listed.slice(2 * i, 2 * i + 2))];
-    default:
+    case CommandKind.SessionClose:
       return [];
+    default:
+      return adminFieldsOf(command);
   }
 }
 

@@ -87,7 +87,8 @@ t.test('the examples show every command that a client is meant to use', async (t
   const wanted: number[] = [Acquire, Cancel, Check, Get, Hello, List, Lookup, Ping, Release, Renew];
   const { Watch, Unwatch, Abandon, Audit, Explain } = CommandKind;
   wanted.push(SessionAttach, SessionOpen, SessionRenew, Watch, Unwatch, Abandon, Audit);
-  wanted.push(Explain);
+  const { ForceRelease, Disable, Enable, ExpireSession, ReportRefusal } = CommandKind;
+  wanted.push(Explain, ForceRelease, Disable, Enable, ExpireSession, ReportRefusal);
   for (const command of wanted) t.ok(shown.has(command), `command ${command}`);
 });
 

@@ -226,6 +226,87 @@ const LOCKS: readonly Example[] = [
   ),
 ];
 
+const SAID = ['anna', 'host-7 hangs'] as const;
+
+const OPERATORS: readonly Example[] = [
+  request('end the lease of token 41, whoever owns it: anna asks, since host-7 hangs', [
+    24,
+    5_000,
+    [42, 'ops-1', null, null, null, NAME, null, 41, ...SAID],
+  ]),
+  reply(
+    'ended: the barrier token 49, then what was removed, as LOCK_BUSY shows it',
+    outcome(24, {
+      kind: CommandKind.ForceRelease,
+      entryTime: 9_700,
+      revision: 49,
+      token: 41,
+      holderSince: 5_200,
+      deadline: 36_000,
+      holderPrincipal: 1,
+      blob: HOST,
+    }),
+  ),
+  reply(
+    'or CONFLICT, when by now token 47 holds: the holder, since when, until when, whose',
+    outcome(24, {
+      kind: CommandKind.ForceRelease,
+      code: OutcomeCode.Conflict,
+      entryTime: 9_700,
+      token: 47,
+      holderSince: 9_000,
+      deadline: 39_000,
+      holderPrincipal: 1,
+      blob: HOST,
+    }),
+  ),
+  request('no new acquires below jobs/', [
+    25,
+    5_000,
+    [43, 'ops-2', null, null, null, null, 'jobs/', ...SAID],
+  ]),
+  reply(
+    'disabled since revision 50',
+    outcome(25, { kind: CommandKind.Disable, entryTime: 9_800, revision: 50 }),
+  ),
+  reply(
+    'what an acquire below it is told: DISABLED, since revision 50',
+    outcome(26, {
+      kind: CommandKind.Acquire,
+      code: OutcomeCode.Disabled,
+      entryTime: 9_900,
+      revision: 50,
+    }),
+  ),
+  request('acquires below jobs/ again', [
+    27,
+    5_000,
+    [44, 'ops-3', null, null, null, null, 'jobs/', ...SAID],
+  ]),
+  reply(
+    'enabled with revision 51; 0 when nothing was disabled',
+    outcome(27, { kind: CommandKind.Enable, entryTime: 10_000, revision: 51 }),
+  ),
+  request('end a session, whoever owns it', [
+    28,
+    5_000,
+    [45, 'ops-4', null, null, null, SESSION, ...SAID],
+  ]),
+  reply(
+    'ended with revision 54, after its waits and leases',
+    outcome(28, { kind: CommandKind.ExpireSession, entryTime: 10_100, revision: 54 }),
+  ),
+  request('a guard refused token 41 twice, since its resource had seen 47', [
+    29,
+    5_000,
+    [46, 'guard-1', null, null, null, NAME, 41, 47, 2, 'redis'],
+  ]),
+  reply(
+    'noted with revision 55',
+    outcome(29, { kind: CommandKind.ReportRefusal, entryTime: 10_200, revision: 55 }),
+  ),
+];
+
 const POINT = { clusterTime: 9_500, revision: 48, appliedIndex: 77, ageMs: -1 };
 const HELD = {
   name: UTF8.encode('jobs/hourly'),
@@ -272,10 +353,21 @@ const AUDITS: readonly Example[] = [
     [15, 'jobs/', 49, 2, 5_000],
   ]),
   reply('a release in a session, and the hand-over that it caused', (out) => {
-    const release = [49, 2, 'jobs/hourly', 47, 0, 1, 1, 9_600, 310, 1, 38, 12, SESSION, null];
-    const grant = [50, 1, 'jobs/hourly', 50, 46, 0, 1, 9_600, 310, 1, 38, 12, SESSION, null];
+    const cause = [310, 1, 38, 12, SESSION, null, null, null, null];
+    const release = [49, 2, 'jobs/hourly', 47, 0, 1, 1, 9_600, ...cause];
+    const grant = [50, 1, 'jobs/hourly', 50, 46, 0, 1, 9_600, ...cause];
     const page = { rows: [release, grant], next: 51, oldest: 1, revision: 64 };
     encodeAuditPage(out, 22, 9_650, page, CLUSTER);
+  }),
+  reply('a forced end (cause 5), with who asked for it and why', (out) => {
+    const cause = [330, 2, 42, 'ops-1', null, null, ...SAID, null];
+    const page = {
+      rows: [[65, 2, 'jobs/hourly', 50, 0, LeaseEnd.Forced, 1, 9_700, ...cause]],
+      next: 66,
+      oldest: 1,
+      revision: 65,
+    };
+    encodeAuditPage(out, 30, 9_750, page, CLUSTER);
   }),
 ];
 
@@ -350,6 +442,7 @@ export const EXAMPLES: readonly {
   { heading: 'Greeting', examples: GREETING },
   { heading: 'Sessions', examples: SESSIONS },
   { heading: 'Locks', examples: LOCKS },
+  { heading: 'Operators and guards', examples: OPERATORS },
   { heading: 'Reads', examples: READS },
   { heading: 'Watches', examples: WATCHES },
   { heading: 'The audit stream', examples: AUDITS },

@@ -69,10 +69,12 @@ function wantedFields({ outcome, id, secret }: Case): PackValue[] {
   const { code, kind, token, revision, deadline, ttlMs, cause } = outcome;
   const grant = [id, token, revision, deadline, ttlMs];
   if (code === OutcomeCode.Queued) return [revision, outcome.ahead];
-  if (code === OutcomeCode.LockBusy) {
-    const { holderSince, holderPrincipal, blob } = outcome;
-    return [null, null, token, holderSince, deadline, holderPrincipal, new Uint8Array(blob)];
-  }
+  const { holderSince, holderPrincipal, blob } = outcome;
+  const holder = [token, holderSince, deadline, holderPrincipal, new Uint8Array(blob)];
+  const isForced = kind === CommandKind.ForceRelease;
+  if (code === OutcomeCode.LockBusy) return [null, null, ...holder];
+  if (code === OutcomeCode.Conflict) return isForced ? [null, null, ...holder] : [null, null];
+  if (code === OutcomeCode.Disabled) return [null, null, revision];
   if (code === OutcomeCode.StaleLease) return [null, null, cause, revision];
   if (code === OutcomeCode.BadRequest || code === OutcomeCode.Limit) return [null, null, 'ttl_ms'];
   if (code !== OutcomeCode.Ok) return [null, null];
@@ -90,6 +92,13 @@ function wantedFields({ outcome, id, secret }: Case): PackValue[] {
       return [revision];
     case CommandKind.Cancel:
       return cause === 0 && token !== 0 ? [cause, ...grant] : [cause];
+    case CommandKind.ForceRelease:
+      return [revision, ...holder];
+    case CommandKind.Disable:
+    case CommandKind.Enable:
+    case CommandKind.ExpireSession:
+    case CommandKind.ReportRefusal:
+      return [revision];
     default:
       return [];
   }
@@ -120,6 +129,19 @@ t.test('an Ok has as many fields as the table of commands says', async (t) => {
     encodeOutcome(out, 1, outcome);
     const reply = unpackOracle(out.bytes.slice(0, out.length)) as unknown[];
     t.equal(reply.length - 4, row.replyFields.length, row.name);
+  }
+});
+
+t.test('a CONFLICT shows a holder only to who would have removed it', async (t) => {
+  const fieldsOf = (kind: number): number => {
+    const out = new OutBuffer();
+    const outcome = Object.assign(new Outcome(), { kind, code: OutcomeCode.Conflict, token: 5 });
+    encodeOutcome(out, 1, outcome);
+    // The head has four; message and retry_after_ms come with every refusal.
+    return (unpackOracle(out.bytes.slice(0, out.length)) as unknown[]).length - 4;
+  };
+  for (const { number, name } of COMMAND_ROWS.filter((row) => row.isLogged)) {
+    t.equal(fieldsOf(number), number === CommandKind.ForceRelease ? 7 : 2, name);
   }
 });
 
