@@ -164,6 +164,9 @@ t.test('forgetting: kept until retention and not_after are over, then a new requ
   const over = judge(named, acquire(3_000, 22, false, 3_000));
   t.same(over.verdict.problems, []);
   t.equal(over.lives.get('x'), 1);
+  const cancelling = loggedEntry(1_100, [39, 'y', null, null, null, 'x']);
+  const cancel = { ...acquire(1_100, 0, false, null), data: cancelling };
+  t.equal(judge(first, cancel).lives.get('x'), 2, 'a cancel is the result of a forgotten id');
   const late = judge(named, acquire(3_000, 0, false, 3_000));
   t.match(late.verdict.problems, [/not after 3000/]);
   t.end();

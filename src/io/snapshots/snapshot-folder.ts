@@ -59,7 +59,7 @@ export function publishSnapshot(dataFolder: string, from: string, index: number)
   syncFolder(path.dirname(to));
 }
 
-/** Deletes a snapshot, a draft or what was gathered; the manifest goes first. Throws FailedWrite. */
+/** Deletes a snapshot, a draft or what was gathered, its manifest first. Throws FailedWrite. */
 export function removeSnapshot(folder: string): void {
   const manifest = path.join(folder, 'MANIFEST');
   writing(() => {

@@ -3,8 +3,9 @@
  * from then on it is a new request, which its own not_after still keeps from any effect.
  *
  * Judges the committed log alone: each command by the stamp of its entry, so it is known to the ms
- * when an id is forgotten. Gives the lives of each id, one for each time that it was carried out:
- * what histories cannot know, since nobody need have been told. Used by: check-run.ts.
+ * when an id is forgotten. Gives the lives of each id, one for each result that it got, of which a
+ * cancel that came before it is one: what histories cannot know, since nobody need have been told.
+ * Used by: check-run.ts.
  */
 import type { LedgerEntry, SeenOutcome } from '../ledger.js';
 import { idWith, operationsOf, textOf } from './logged-operation.js';
@@ -29,7 +30,7 @@ interface Kept {
   readonly notAfter: number;
 }
 
-/** How often each free-form id was carried out. */
+/** How many results each free-form id has had. */
 export type Lives = ReadonlyMap<string, number>;
 
 /** Refusals of an id itself become no result. */
@@ -89,7 +90,7 @@ class Log {
       return `${id} is carried out at ${stampMs}, not after ${notAfter}`;
     });
     if (!isStored(outcome)) return;
-    this.lives.set(id, (this.lives.get(id) ?? 0) + 1);
+    this.addLife(id);
     if (code === QUEUED) this.places.set(revision, id);
     const finalAt = code === QUEUED ? NEVER : stampMs + this.retentionMs;
     this.kept.set(id, { until: Math.max(finalAt, notAfter), notAfter });
@@ -99,7 +100,12 @@ class Log {
   private addCancelled(id: string, stampMs: number): void {
     const known = this.kept.get(id);
     if (known !== undefined && stampMs < known.until) return;
+    this.addLife(id);
     this.kept.set(id, { until: stampMs + this.retentionMs, notAfter: 0 });
+  }
+
+  private addLife(id: string): void {
+    this.lives.set(id, (this.lives.get(id) ?? 0) + 1);
   }
 
   private addCompletions({ completions, stampMs }: LedgerEntry): void {
