@@ -4,6 +4,16 @@
  * Owns: which names are public. Never: code. The only barrel of the project.
  * Used by: programs, the CLI, guards and the dashboard.
  */
+export type {
+  Admin,
+  AdminCallOptions,
+  AdminChange,
+  AdminOptions,
+  DisableTarget,
+  ForcedRelease,
+  ForceTarget,
+  RefusalReport,
+} from './admin.js';
 export type { AuditCheckpoint, AuditEvent, AuditOptions, AuditPage } from './audit.js';
 export { Client, type CloseOptions, type InOrderOptions, type Work } from './client.js';
 export { type ConnectOptions, connect } from './connect.js';
@@ -36,4 +46,11 @@ export type { Member } from './reply.js';
 export { Session, type SessionOptions, type SessionState } from './session.js';
 export type { TracerProvider } from './tracing.js';
 export type { SilentNode } from './unreachable.js';
-export type { LockEvent, ProgressMark, SnapshotPart, WatchItem, WatchOptions } from './watch.js';
+export type {
+  EventType,
+  LockEvent,
+  ProgressMark,
+  SnapshotPart,
+  WatchItem,
+  WatchOptions,
+} from './watch.js';
