@@ -108,7 +108,8 @@ export class Client implements AsyncDisposable {
    * Acquires a lock, waiting up to `waitMs` (default 10,000) in the order of the queue.
    * The lease is kept alive until it is released or lost.
    * Rejects LOCK_BUSY (waitMs 0; `details.holder`), WAIT_TIMEOUT, CANCELLED, CONFLICT, DISABLED
-   * (`details.revision`), LIMIT, BAD_REQUEST, SESSION_EXPIRED, OVERLOADED, NO_QUORUM, UNKNOWN_OUTCOME or DEADLINE_PASSED.
+   * (`details.revision`), LIMIT, BAD_REQUEST, SESSION_EXPIRED, OVERLOADED, NO_QUORUM,
+   * UNKNOWN_OUTCOME or DEADLINE_PASSED.
    *
    * @example
    * await using lease = await client.acquire('shards/7', { ttlMs: 10_000, waitMs: 60_000 });

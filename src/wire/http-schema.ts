@@ -83,6 +83,16 @@ const GRANT = {
   expires_in_ms: COUNT,
 };
 
+const FORCED = {
+  barrier_token: COUNT,
+  fencing_token: COUNT,
+  since: TIME,
+  expires_at: TIME,
+  principal: COUNT,
+  metadata: METADATA,
+  metadata_base64: TEXT,
+};
+
 const TERM = { ttl_ms: COUNT, expires_at: TIME, expires_in_ms: COUNT, cluster_time: TIME };
 
 const MEMBER = object({
@@ -143,8 +153,13 @@ const ERROR = object({
   },
 });
 
+const EVENT_TYPES = [
+  ...['granted', 'ended', 'queued', 'left'],
+  ...['disabled', 'enabled', 'refused', 'fenced', 'expelled'],
+];
+
 const EVENT = object({
-  type: { enum: ['granted', 'ended', 'queued', 'left'] },
+  type: { enum: EVENT_TYPES },
   revision: COUNT,
   name: TEXT,
   fencing_token: COUNT,
@@ -167,8 +182,11 @@ const AUDIT_EVENT = object(
     sequence: { type: ['integer', 'null'] },
     session_id: nullable(ID),
     trace_id: nullable(ID),
+    asked_by: { type: ['string', 'null'] },
+    reason: { type: ['string', 'null'] },
+    refusals: COUNT,
   },
-  ['request_id_hex'],
+  ['request_id_hex', 'refusals'],
 );
 
 const EXPLANATION = object({
@@ -303,9 +321,10 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
       session_id: ID,
       secret: ID,
       ...GRANT,
+      ...FORCED,
       cluster_time: TIME,
     },
-    ['code', 'place', 'session_id', 'secret', ...Object.keys(GRANT)],
+    ['code', 'place', 'session_id', 'secret', ...Object.keys({ ...GRANT, ...FORCED })],
   ),
   Cancellation: object(
     { request_id: TEXT, cancelled: FLAG, code: TEXT, ...GRANT, cluster_time: TIME },
@@ -323,6 +342,11 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
     cluster_id: ID,
     cluster_time: TIME,
   }),
+  ForcedRelease: object(
+    { name: TEXT, ...FORCED, cluster_time: TIME, replay: FLAG, request_id: TEXT },
+    ['metadata_base64'],
+  ),
+  AdminChange: object({ revision: COUNT, cluster_time: TIME, replay: FLAG, request_id: TEXT }),
   Transfer: object({ node_id: COUNT, asked: { const: true } }),
   Status: STATUS,
   Scrub: SCRUB,

@@ -1,4 +1,4 @@
-/** client.admin: what is sent, what comes back, how it is refused, and that a retry is no repeat. */
+/** client.admin: what is sent, what comes back, how it is refused; a retry is no repeat. */
 
 import t from 'tap';
 import { type LeaderView, observe } from '../../../src/client/election.js';
