@@ -222,8 +222,8 @@ export const adminCommands: readonly CommandSpec[] = [
     path: ['admin', 'disable'],
     summary: 'refuse new acquires of a lock, or of every lock under a prefix',
     details:
-      'They get DISABLED (status 75) until it is enabled again. Who holds and who waits stay: see ' +
-      '`admin force-release`. At most 256 names and prefixes; then LIMIT, 75.',
+      'They get DISABLED (status 75) until it is enabled again. Who holds and who waits stay; ' +
+      '`admin force-release` is for those. At most 256 names and prefixes; then LIMIT, 75.',
     arguments: [NAME],
     options: [PREFIX, ...SAID, ...CLUSTER_OPTIONS],
     examples: [
