@@ -32,6 +32,7 @@ export type { HoldState as LeaseState } from './hold.js';
 export { Lease, type Released } from './lease.js';
 export { LeaseSet } from './lease-set.js';
 export type {
+  DisabledView,
   GrantView,
   HolderView,
   LockSummary,

@@ -8,7 +8,7 @@ import { auditPageOf } from './audit.js';
 import { ErrorCode } from './errors.js';
 import { codeName, hexOf, type Json, leaseEndName } from './event-json.js';
 import { explanationOf } from './explain.js';
-import { countAt, listAt, lockJson, lockRowOf, textOrBytes } from './lock-json.js';
+import { countAt, listAt, lockJson, lockRowOf, ruleJson, textOrBytes } from './lock-json.js';
 import type { Reply } from './response.js';
 
 /** What the request named: its path parameter and its key. */
@@ -59,11 +59,12 @@ function lockOf(reply: Reply, asked: Asked): Json {
   const row = reply.fields[0];
   const point = readPointOf(reply, 1);
   const lock = lockJson(Array.isArray(row) ? row : null, reply.clusterTimeMs);
+  const disabled = ruleJson(reply.fields[4]);
   if (lock === null) {
     const free = { last_revision: null, holder: null, waiters: 0, fencing: 'required', queue: [] };
-    return { name: asked.subject, ...free, ...point };
+    return { name: asked.subject, ...free, disabled, ...point };
   }
-  return { ...lock, ...point };
+  return { ...lock, disabled, ...point };
 }
 
 function pageOf(reply: Reply): Json {

@@ -67,6 +67,16 @@ const ROW = {
   fencing: { enum: ['required', 'best-effort'] },
 };
 
+const RULE = object({
+  name: TEXT,
+  is_prefix: FLAG,
+  revision: COUNT,
+  since: TIME,
+  principal: COUNT,
+  asked_by: { type: ['string', 'null'] },
+  reason: { type: ['string', 'null'] },
+});
+
 const READ_POINT = {
   revision: COUNT,
   applied_index: COUNT,
@@ -199,6 +209,17 @@ const EXPLANATION = object({
   waiters: COUNT,
   queue: { type: 'array', items: ref('Waiter') },
   events: { type: 'array', items: ref('Event') },
+  disabled: nullable(ref('Rule')),
+  said: {
+    type: 'array',
+    items: object({
+      revision: COUNT,
+      command: { type: ['string', 'null'] },
+      principal: COUNT,
+      asked_by: { type: ['string', 'null'] },
+      reason: { type: ['string', 'null'] },
+    }),
+  },
   request: nullable(
     object({
       state: { enum: ['done', 'queued', 'unknown', 'forgotten', 'session_gone'] },
@@ -277,9 +298,16 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
   Holder: HOLDER,
   Waiter: WAITER,
   LockRow: object(ROW),
-  Lock: object({ ...ROW, queue: { type: 'array', items: ref('Waiter') }, ...READ_POINT }, [
-    'age_ms',
-  ]),
+  Lock: object(
+    {
+      ...ROW,
+      queue: { type: 'array', items: ref('Waiter') },
+      disabled: nullable(ref('Rule')),
+      ...READ_POINT,
+    },
+    ['age_ms'],
+  ),
+  Rule: RULE,
   LockPage: object(
     {
       locks: { type: 'array', items: ref('LockRow') },
