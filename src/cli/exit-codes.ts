@@ -34,7 +34,8 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
     'The lease or session was lost; `lock` has ended its command, or not started it.',
   [ExitCode.Fault]: 'A fault of the program, or its watchdog was killed. Please report it.',
   [ExitCode.Disk]: 'The data folder of the node is damaged; the message says what to do.',
-  [ExitCode.Busy]: 'Somebody else holds the lock, or the wait ran out. Try again later.',
+  [ExitCode.Busy]:
+    'Somebody else holds the lock, it is disabled, or the wait ran out. Try again later.',
   [ExitCode.Unknown]: 'The request may have taken effect. Look before trying again.',
   [ExitCode.Forbidden]: 'Not allowed.',
   [ExitCode.Configuration]:
@@ -161,6 +162,7 @@ const BY_ERROR: Readonly<Record<string, ExitCode>> = {
   SESSION_EXPIRED: ExitCode.Lost,
   LOCK_BUSY: ExitCode.Busy,
   WAIT_TIMEOUT: ExitCode.Busy,
+  DISABLED: ExitCode.Busy,
   LIMIT: ExitCode.Busy,
   UNKNOWN_OUTCOME: ExitCode.Unknown,
   UNAUTHENTICATED: ExitCode.Forbidden,

@@ -28,6 +28,7 @@ export interface ProgramHost {
 
 const GROUP_SUMMARIES: Readonly<Record<string, string>> = {
   session: 'sessions: a presence that many leases can share',
+  admin: 'what operators do: free a lock by force, disable and enable, end a session',
   guard: 'guards: the check of fencing tokens at a resource',
 };
 
@@ -220,9 +221,10 @@ function isCoded(error: unknown): error is CodedError {
 
 /** What an error of the cluster knows beside its code, by the names that JSON has for it. */
 function detailsJson(given: unknown): Record<string, unknown> {
-  const { field, holder, silent } = (given ?? {}) as ErrorDetails;
+  const { field, holder, revision, silent } = (given ?? {}) as ErrorDetails;
   const details: Record<string, unknown> = {};
   if (field !== undefined) details['field'] = field;
+  if (revision !== undefined) details['revision'] = revision;
   if (silent !== undefined) details['unreachable'] = silent;
   if (holder !== undefined && holder.token > 0) {
     details['holder'] = {

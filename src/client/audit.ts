@@ -11,6 +11,7 @@ import type { Ambient } from './ambient.js';
 import { AuditPages, type AuditPlan, type WirePage } from './audit-pages.js';
 import { badRequest, clientClosed, type HoldfastError } from './errors.js';
 import { checkMs, checkOptions } from './options.js';
+import type { EventType } from './watch.js';
 
 /** One committed event, with what caused it. */
 export interface AuditEvent {
@@ -18,16 +19,14 @@ export interface AuditEvent {
   readonly id: string;
   /** Version of the form of events. */
   readonly schema: number;
-  readonly type: 'granted' | 'ended' | 'queued' | 'left';
+  readonly type: EventType;
   readonly revision: number;
+  /** These three as in a watch: see LockEvent. */
   readonly name: string;
-  /** Fencing token of the lease concerned; 0 for queued and left. */
   readonly token: number;
-  /** Place in the queue of who queued, left, or was granted after a wait; else 0. */
   readonly place: number;
-  /** ended: how the lease ended; left: the code of the wait's result; else null. */
   readonly cause: string | null;
-  /** Whose lease or wait it is. */
+  /** Whose lease, wait or session it is; else who asked. */
   readonly principal: number;
   /** Cluster time of the entry. */
   readonly clusterTimeMs: number;
@@ -40,10 +39,15 @@ export interface AuditEvent {
   readonly requestId: string | null;
   /** Sequence of that command in its session. */
   readonly sequence: number | null;
-  /** 32 hexadecimal digits. */
+  /** 32 hexadecimal digits; of expire_session the one that was ended. */
   readonly sessionId: string | null;
   /** Trace id of that command, 32 hexadecimal digits. */
   readonly traceId: string | null;
+  /** Who asked, as they named themselves, and why; of report_refusal the kind of the guard. */
+  readonly askedBy: string | null;
+  readonly reason: string | null;
+  /** report_refusal: how many stale tokens the guard refused. */
+  readonly refusals: number | null;
 }
 
 /** Up to where a consumer has come. Plain data: store it as JSON. */
@@ -214,11 +218,11 @@ function textOf(value: unknown): string | null {
 
 function eventOf(event: Json): AuditEvent {
   const hex = textOf(event['request_id_hex']);
-  const { sequence } = event;
+  const { sequence, refusals } = event;
   return {
     id: String(event['id']),
     schema: Number(event['schema']),
-    type: event['type'] as AuditEvent['type'],
+    type: event['type'] as EventType,
     revision: Number(event['revision']),
     name: String(event['name']),
     token: Number(event['fencing_token']),
@@ -233,5 +237,8 @@ function eventOf(event: Json): AuditEvent {
     sequence: typeof sequence === 'number' ? sequence : null,
     sessionId: textOf(event['session_id']),
     traceId: textOf(event['trace_id']),
+    askedBy: textOf(event['asked_by']),
+    reason: textOf(event['reason']),
+    refusals: typeof refusals === 'number' ? refusals : null,
   };
 }

@@ -7,6 +7,7 @@
  */
 import { REQUEST_DEADLINE_DEFAULT_MS } from '../limits.js';
 import { acquire } from './acquire.js';
+import { Admin } from './admin.js';
 import { attended } from './attended.js';
 import { type AuditOptions, type AuditPage, AuditStreams, checkAudit } from './audit.js';
 import { CLOSE_DEADLINE_DEFAULT_MS } from './bounds.js';
@@ -75,6 +76,8 @@ export interface CloseOptions {
  * await client.close();
  */
 export class Client implements AsyncDisposable {
+  /** What an operator may do: release by force, disable and enable, end a session. */
+  readonly admin: Admin;
   readonly #parts: Parts;
   readonly #sessions: Sessions;
   readonly #reads: Reads;
@@ -87,6 +90,7 @@ export class Client implements AsyncDisposable {
   /** Programs call connect. */
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.admin = new Admin(parts);
     this.#sessions = new Sessions(parts);
     this.#reads = new Reads(parts.leader);
     const { leader, ambient } = parts;
@@ -103,8 +107,9 @@ export class Client implements AsyncDisposable {
   /**
    * Acquires a lock, waiting up to `waitMs` (default 10,000) in the order of the queue.
    * The lease is kept alive until it is released or lost.
-   * Rejects LOCK_BUSY (waitMs 0; `details.holder`), WAIT_TIMEOUT, CANCELLED, CONFLICT, LIMIT,
-   * BAD_REQUEST, SESSION_EXPIRED, OVERLOADED, NO_QUORUM, UNKNOWN_OUTCOME or DEADLINE_PASSED.
+   * Rejects LOCK_BUSY (waitMs 0; `details.holder`), WAIT_TIMEOUT, CANCELLED, CONFLICT, DISABLED
+   * (`details.revision`), LIMIT, BAD_REQUEST, SESSION_EXPIRED, OVERLOADED, NO_QUORUM,
+   * UNKNOWN_OUTCOME or DEADLINE_PASSED.
    *
    * @example
    * await using lease = await client.acquire('shards/7', { ttlMs: 10_000, waitMs: 60_000 });

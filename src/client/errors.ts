@@ -16,7 +16,10 @@ import type { SilentNode } from './unreachable.js';
 
 export { ErrorCode };
 
-/** Who stands in the way of a LOCK_BUSY. All 0 and empty when only waiters stand there. */
+/**
+ * Who stands in the way of a LOCK_BUSY, or holds where a forced release meant another (CONFLICT).
+ * All 0 and empty when nobody holds.
+ */
 export interface Holder {
   /** Fencing token of the holder's lease; 0 when nobody holds. */
   readonly token: number;
@@ -50,11 +53,14 @@ export interface ReleasedGrant {
 
 /** What an error knows beside its code. A field is absent when it does not apply. */
 export interface ErrorDetails {
-  /** LOCK_BUSY. */
+  /** LOCK_BUSY; CONFLICT of a forced release. */
   readonly holder?: Holder;
   /** STALE_LEASE. */
   readonly leaseEnd?: LeaseEnd;
-  /** STALE_LEASE: revision of the event that ended the lease, 0 when not known. */
+  /**
+   * STALE_LEASE: revision of the event that ended the lease, 0 when not known. DISABLED: since
+   * which revision.
+   */
   readonly revision?: number;
   /** BAD_REQUEST, LIMIT: the field or bound that the refusal names. */
   readonly field?: string;

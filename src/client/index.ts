@@ -4,6 +4,16 @@
  * Owns: which names are public. Never: code. The only barrel of the project.
  * Used by: programs, the CLI, guards and the dashboard.
  */
+export type {
+  Admin,
+  AdminCallOptions,
+  AdminChange,
+  AdminOptions,
+  DisableTarget,
+  ForcedRelease,
+  ForceTarget,
+  RefusalReport,
+} from './admin.js';
 export type { AuditCheckpoint, AuditEvent, AuditOptions, AuditPage } from './audit.js';
 export { Client, type CloseOptions, type InOrderOptions, type Work } from './client.js';
 export { type ConnectOptions, connect } from './connect.js';
@@ -22,6 +32,7 @@ export type { HoldState as LeaseState } from './hold.js';
 export { Lease, type Released } from './lease.js';
 export { LeaseSet } from './lease-set.js';
 export type {
+  DisabledView,
   GrantView,
   HolderView,
   LockSummary,
@@ -36,4 +47,11 @@ export type { Member } from './reply.js';
 export { Session, type SessionOptions, type SessionState } from './session.js';
 export type { TracerProvider } from './tracing.js';
 export type { SilentNode } from './unreachable.js';
-export type { LockEvent, ProgressMark, SnapshotPart, WatchItem, WatchOptions } from './watch.js';
+export type {
+  EventType,
+  LockEvent,
+  ProgressMark,
+  SnapshotPart,
+  WatchItem,
+  WatchOptions,
+} from './watch.js';

@@ -45,9 +45,25 @@ export interface LockSummary {
   readonly clusterTimeMs: number;
 }
 
+/** Why no acquire of a lock is taken. */
+export interface DisabledView {
+  /** The lock, or the first bytes of its name. */
+  readonly name: string;
+  readonly isPrefix: boolean;
+  /** Revision and cluster time since which. */
+  readonly revision: number;
+  readonly sinceMs: number;
+  readonly principal: number;
+  /** Who asked for it, as they named themselves, and why. */
+  readonly actor: string;
+  readonly reason: string;
+}
+
 /** One lock with the first of its queue. */
 export interface LockView extends LockSummary {
   readonly queue: readonly WaiterView[];
+  /** The oldest rule that disables it; null: acquires are taken. */
+  readonly disabled: DisabledView | null;
   /** Revision of the state that was read. */
   readonly stateRevision: number;
   /** Stale reads: ms since the node last learnt what is committed. null: linearizable. */
@@ -121,18 +137,33 @@ function waiterOf(row: readonly unknown[]): WaiterView {
   };
 }
 
+function disabledAt(fields: readonly unknown[], index: number): DisabledView | null {
+  if (fields[index] == null) return null;
+  const row = listAt(fields, index);
+  return {
+    name: textAt(row, 0),
+    isPrefix: row[1] === true,
+    revision: numberAt(row, 2),
+    sinceMs: numberAt(row, 3),
+    principal: numberAt(row, 4),
+    actor: textAt(row, 5),
+    reason: textAt(row, 6),
+  };
+}
+
 const UNKNOWN_LOCK = { revision: 0, holder: null, waiters: 0, fencing: 'required', queue: [] };
 
-/** Reads the answer to get: a row with its queue or nil, revision, applied index, age. */
+/** Reads the answer to get: a row with its queue or nil, revision, applied index, age, rule. */
 export function lockViewOf(name: string, reply: Reply): LockView {
   const { fields, clusterTimeMs } = reply;
   const stateRevision = numberAt(fields, 1);
   const ageMs = fields[3] === null ? null : numberAt(fields, 3);
-  if (fields[0] === null) return { ...UNKNOWN_LOCK, name, clusterTimeMs, stateRevision, ageMs };
+  const rest = { stateRevision, ageMs, disabled: disabledAt(fields, 4) };
+  if (fields[0] === null) return { ...UNKNOWN_LOCK, name, clusterTimeMs, ...rest };
   const row = listAt(fields, 0);
   const queue = listAt(row, 5);
   const waiters = queue.map((_, index) => waiterOf(listAt(queue, index)));
-  return { ...summaryOf(row, clusterTimeMs), queue: waiters, stateRevision, ageMs };
+  return { ...summaryOf(row, clusterTimeMs), queue: waiters, ...rest };
 }
 
 /** Fields of a stored reply before those of its code: code, cluster time, replay. */

@@ -164,6 +164,16 @@ export function checkName(name: string): string {
   return name;
 }
 
+/** The first bytes of names, maybe none. Throws BAD_REQUEST `prefix`. */
+export function checkPrefix(prefix: string | undefined): string {
+  if (typeof prefix !== 'string') {
+    throw badRequest('prefix', `prefix is ${typeof prefix}, wanted a string`);
+  }
+  const { length } = ENCODER.encode(prefix);
+  if (length <= NAME_BYTES_MAX && !LONE_SURROGATE.test(prefix)) return prefix;
+  throw badRequest('prefix', `prefix has ${length} bytes, wanted at most ${NAME_BYTES_MAX}`);
+}
+
 /** The deadline of a call in ms. Throws BAD_REQUEST `deadline_ms`. */
 export function checkDeadline(value: number | undefined): number {
   if (value === undefined) return REQUEST_DEADLINE_DEFAULT_MS;
@@ -194,7 +204,11 @@ export function checkMetadata(value: Uint8Array | string | undefined): Uint8Arra
 }
 
 /** A text of 1 to `bytesMax` bytes, or null when absent. Throws BAD_REQUEST `field`. */
-function checkText(field: string, value: string | undefined, bytesMax: number): string | null {
+export function checkText(
+  field: string,
+  value: string | undefined,
+  bytesMax: number,
+): string | null {
   if (value === undefined) return null;
   const name = optionOfField(field);
   if (typeof value !== 'string') {

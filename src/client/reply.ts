@@ -146,7 +146,7 @@ const LEASE_ENDS: readonly LeaseEnd[] = [
   'taken_over',
 ];
 
-/** Reads the holder of a LOCK_BUSY; `clusterTimeMs` is that of the answer. */
+/** Reads the holder of a LOCK_BUSY or CONFLICT; `clusterTimeMs` is that of the answer. */
 function busyHolderAt(fields: readonly unknown[], clusterTimeMs: number): Holder {
   const deadlineMs = numberAt(fields, 2);
   const metadata = bytesAt(fields, 4);
@@ -164,6 +164,10 @@ function detailsOf(code: number, fields: readonly unknown[], clusterTimeMs: numb
   switch (code) {
     case ErrorCode.LockBusy:
       return { holder: busyHolderAt(fields, clusterTimeMs) };
+    case ErrorCode.Conflict:
+      return fields.length === 0 ? {} : { holder: busyHolderAt(fields, clusterTimeMs) };
+    case ErrorCode.Disabled:
+      return fields.length === 0 ? {} : { revision: numberAt(fields, 0) };
     case ErrorCode.StaleLease:
       return {
         leaseEnd: LEASE_ENDS[numberAt(fields, 0)] ?? 'unknown',
@@ -188,10 +192,17 @@ function wordsOf(code: number, details: ErrorDetails): string {
     return `the cluster refuses ${optionOfField(field)}: malformed or out of range`;
   }
   if (code === ErrorCode.Limit && field !== '') return `a bound was reached: ${field}`;
-  if (code !== ErrorCode.LockBusy || holder === undefined) return '';
-  if (holder.token === 0) return 'nobody holds the lock, but others wait for it';
+  if (code === ErrorCode.Disabled && details.revision !== undefined) {
+    return `new acquires are disabled since revision ${details.revision}`;
+  }
+  if (holder === undefined) return '';
+  const isMeant = code === ErrorCode.Conflict;
+  if (holder.token === 0) {
+    return isMeant ? 'nobody holds the lock' : 'nobody holds the lock, but others wait for it';
+  }
   const metadata = holder.metadata === null ? '' : ` by ${quoted(holder.metadata)}`;
-  return `the lock is held${metadata} with token ${holder.token}`;
+  const held = `the lock is held${metadata} with token ${holder.token}`;
+  return isMeant ? `another lease is meant: ${held}` : held;
 }
 
 function quoted(metadata: Uint8Array): string {

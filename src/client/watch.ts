@@ -29,16 +29,39 @@ import { errorOf, listAt, numberAt } from './reply.js';
 import { fullJitterMs } from './retry-budget.js';
 import type { Dial, Endpoint, Transport } from './transport.js';
 
-/** One committed event of a lock. */
+/** What an event tells of. From `disabled` on it is what operators and guards say. */
+export type EventType =
+  | 'granted'
+  | 'ended'
+  | 'queued'
+  | 'left'
+  /** No new acquires of `name`, which is a prefix when `place` is 1. */
+  | 'disabled'
+  | 'enabled'
+  /** An operator's command was refused: `cause` is the code. */
+  | 'refused'
+  /** A guard refused `token`, since its resource had seen the token `place`. */
+  | 'fenced'
+  /** An operator ended a session; `name` is empty. */
+  | 'expelled';
+
+/** One committed event. */
 export interface LockEvent {
-  readonly type: 'granted' | 'ended' | 'queued' | 'left';
+  readonly type: EventType;
   readonly revision: number;
+  /** The lock; of disabled and enabled maybe a prefix, of refused what was named. */
   readonly name: string;
-  /** Fencing token of the lease concerned; 0 for queued and left. */
+  /** Fencing token of the lease concerned, or that a guard refused; else 0. */
   readonly token: number;
-  /** Place in the queue of who queued, left, or was granted after a wait; else 0. */
+  /**
+   * Place in the queue of who queued, left, or was granted after a wait. disabled, enabled: 1 when
+   * `name` is a prefix. fenced: the newest token that the resource had seen. Else 0.
+   */
   readonly place: number;
-  /** ended: how the lease ended; left: the code of the wait's result; else null. */
+  /**
+   * ended: how the lease ended; expelled: `forced`; left, refused, fenced: the code of the result;
+   * else null.
+   */
   readonly cause: string | null;
   readonly principal: number;
   /** Cluster time of the entry. */

@@ -1,20 +1,22 @@
 /**
  * The dashboard: cluster, locks with their queues, hot locks, live events, latency.
  *
- * Owns: what is shown and how often it is asked for. Read only: it changes nothing in the cluster.
- * Never: the network beyond the node that serves it. Loaded by: index.html.
+ * Owns: what is shown and how often it is asked for. Read only, but for the form of force.ts where
+ * the node takes it. Never: the network beyond the node that serves it. Loaded by: index.html.
  */
 
 import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { browser, type Element } from './browser.js';
 import { type Figure, figureBetween } from './figures.js';
+import { ForceRelease } from './force.js';
 import { html } from './markup.js';
 import {
   type LiveEvent,
   LiveEvents,
   type Lock,
   type LockRow,
+  type Rule,
   readLock,
   readLocks,
   readMetrics,
@@ -31,7 +33,13 @@ const HOT_SHOWN = 8;
 const HOT_EVENTS = 2_000;
 const FIGURES_KEPT = 150;
 const MS_PER_S = 1_000;
-const SERIOUS: ReadonlySet<string> = new Set(['expired', 'session_expired', 'forced']);
+/** Causes and types of events that somebody should see. */
+const SERIOUS: ReadonlySet<string> = new Set([
+  ...['expired', 'session_expired', 'forced'],
+  ...['disabled', 'refused', 'fenced', 'expelled'],
+]);
+const place = browser.document.getElementById('app');
+const IS_ADMIN = place?.getAttribute('data-admin') === 'yes';
 
 function secondsOf(ms: number): string {
   return `${(ms / MS_PER_S).toFixed(1)} s`;
@@ -99,8 +107,15 @@ function LockLine({ lock, onOpen }: { lock: LockRow; onOpen: () => void }) {
   </tr>`;
 }
 
+function Disabled({ rule }: { rule: Rule }) {
+  const which = rule.is_prefix ? `every lock under '${rule.name}'` : 'this lock';
+  return html`<p class="serious" id="disabled">
+    No new acquires of ${which} since revision ${rule.revision}, by ${rule.asked_by}: ${rule.reason}
+  </p>`;
+}
+
 function Queue({ lock, onClose }: { lock: Lock; onClose: () => void }) {
-  const { holder, queue, cluster_time: now } = lock;
+  const { holder, queue, disabled, cluster_time: now } = lock;
   return html`<aside id="queue">
     <h3>${lock.name} <button class="link" onClick=${onClose}>close</button></h3>
     <p>
@@ -111,6 +126,8 @@ function Queue({ lock, onClose }: { lock: Lock; onClose: () => void }) {
           : 'free'
       }
     </p>
+    ${disabled === null ? '' : html`<${Disabled} rule=${disabled} />`}
+    <${ForceRelease} key=${lock.name} lock=${lock} isAdmin=${IS_ADMIN} />
     <ol>
       ${queue.map(
         (waiter) => html`<li>
@@ -159,9 +176,22 @@ function Locks() {
   </section>`;
 }
 
+const LOCK_EVENTS: ReadonlySet<string> = new Set(['granted', 'ended', 'queued', 'left']);
+
+/** The lock, or `jobs/*` where it is a prefix. */
+function subjectOf({ name, type, place: isPrefix }: LiveEvent): string {
+  return isPrefix === 1 && (type === 'disabled' || type === 'enabled') ? `${name}*` : name;
+}
+
+function isSerious({ type, cause }: LiveEvent): boolean {
+  return SERIOUS.has(type) || SERIOUS.has(cause ?? '');
+}
+
 function HotLocks({ events }: { events: readonly LiveEvent[] }) {
   const counts = new Map<string, number>();
-  for (const { name } of events) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const { name, type } of events) {
+    if (LOCK_EVENTS.has(type)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
   const hot = [...counts].sort((left, right) => right[1] - left[1]).slice(0, HOT_SHOWN);
   return html`<section>
     <h2>Hot locks</h2>
@@ -179,10 +209,10 @@ function Events({ events }: { events: readonly LiveEvent[] }) {
       ${events.slice(0, EVENTS_SHOWN).map(
         (event) => html`<li key=${event.revision}>
           <span class="quiet">${event.revision}</span>
-          <span class=${SERIOUS.has(event.cause ?? '') ? 'serious' : ''}>
+          <span class=${isSerious(event) ? 'serious' : ''}>
             ${event.type}${event.cause ? ` (${event.cause})` : ''}
           </span>
-          ${event.name}
+          ${subjectOf(event)}
         </li>`,
       )}
     </ul>
@@ -272,5 +302,4 @@ function App() {
     </main>`;
 }
 
-const place = browser.document.getElementById('app');
 if (place !== null) render(html`<${App} />`, place as unknown as Parameters<typeof render>[1]);

@@ -9,6 +9,7 @@
 export interface Element {
   readonly clientWidth: number;
   textContent: string | null;
+  getAttribute(name: string): string | null;
 }
 
 export interface Socket {

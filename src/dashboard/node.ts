@@ -1,8 +1,8 @@
 /**
  * What the dashboard asks of the node that serves it: status, locks, metrics, live events.
  *
- * Owns: the requests, and the WebSocket of events with its resumption. Never: a change of anything.
- * Used by: app.ts.
+ * Owns: the requests, and the WebSocket of events with its resumption. Never: a change of anything
+ * but a forced release, which somebody has typed a reason for. Used by: app.ts, force.ts.
  */
 import { browser, type Socket } from './browser.js';
 
@@ -40,9 +40,33 @@ export interface LockRow {
   readonly waiters: number;
 }
 
+/** The rule by which no acquire is taken. */
+export interface Rule {
+  readonly name: string;
+  readonly is_prefix: boolean;
+  readonly revision: number;
+  readonly asked_by: string | null;
+  readonly reason: string | null;
+}
+
 export interface Lock extends LockRow {
   readonly queue: readonly Waiter[];
+  readonly disabled: Rule | null;
   readonly cluster_time: number;
+}
+
+/** What a forced release ended. */
+export interface Forced {
+  readonly barrier_token: number;
+  readonly fencing_token: number;
+}
+
+/** Which lease is meant, who asks and why, and the name of the request. */
+export interface Ordered {
+  readonly token: number;
+  readonly actor: string;
+  readonly reason: string;
+  readonly key: string;
 }
 
 export interface LockPage {
@@ -55,13 +79,14 @@ export interface LiveEvent {
   readonly revision: number;
   readonly name: string;
   readonly fencing_token: number;
+  readonly place: number;
   readonly cause: string | null;
 }
 
 const RETRY_MS = 1_000;
 
-async function read<Value>(path: string): Promise<Value> {
-  const response = await fetch(path);
+async function read<Value>(path: string, question: RequestInit = {}): Promise<Value> {
+  const response = await fetch(path, question);
   const body: unknown = await response.json();
   if (response.ok) return body as Value;
   const { error } = body as { error: { code: string; message: string } };
@@ -79,6 +104,22 @@ export function readLocks(prefix: string, limit: number): Promise<LockPage> {
 
 export function readLock(name: string): Promise<Lock> {
   return read(`/v1/locks/${encodeURIComponent(name)}?stale=true`);
+}
+
+/** A name for one request; also on a page that came over plain HTTP. */
+export function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Rejects with code and words when another lease holds by now; sent again under the same key. */
+export function forceRelease(name: string, ordered: Ordered): Promise<Forced> {
+  const { token, actor, reason, key } = ordered;
+  return read(`/v1/admin/locks/${encodeURIComponent(name)}/force-release`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': key },
+    body: JSON.stringify({ fencing_token: token, actor, reason }),
+  });
 }
 
 /** Every sample of /metrics whose name begins with `holdfast_`, by its whole series. */

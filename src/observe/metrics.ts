@@ -70,6 +70,7 @@ const ROWS: { readonly [counter: string]: readonly [string, Kind, string] } = {
   waits: ['waits', 'gauge', 'Requests that stand in a queue.'],
   sessions: ['sessions', 'gauge', 'Sessions, ended ones that are remembered included.'],
   results: ['results', 'gauge', 'Stored results of requests.'],
+  disabled: ['disabled_rules', 'gauge', 'Names and prefixes that operators have disabled.'],
   serving: ['serving', 'gauge', '1 when this node leads and takes operations.'],
   last_index: ['log_last_index', 'gauge', 'Last index in the log.'],
   durable_index: ['log_durable_index', 'gauge', 'Last index on the disk of this node.'],

@@ -91,6 +91,7 @@ function applyOperation(
   machine.apply(command, outcome);
   state.meters.onApplied(command.kind, outcome.code);
   if (outcome.replay) state.counters.duplicates += 1;
+  else if (command.kind === CommandKind.ReportRefusal) countRefusals(state);
   if (callers === null) return;
   const connection = callers.connections[position] as Connection | null;
   if (connection === null || connection.closed) return;
@@ -103,6 +104,11 @@ function applyOperation(
     attachOpened(state, connection);
   }
   replyOutcome(state, connection, correlation, outcome);
+}
+
+/** A guard's report, which counts once however often it is heard. */
+function countRefusals({ meters, command, outcome }: ReplicaState): void {
+  if (outcome.code === OutcomeCode.Ok) meters.fencingRefusals += command.refusals;
 }
 
 /** Who opens a session speaks for it at once. */

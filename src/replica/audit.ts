@@ -97,9 +97,18 @@ function isInMemory(state: ReplicaState, revision: number): boolean {
 }
 
 function rowAt(state: ReplicaState, revision: number, prefix: Uint8Array): AuditRow | null {
+  return startsWith(state.events.nameOf(revision), prefix) ? rowOf(state, revision) : null;
+}
+
+/** The row of one event, null when it or its entry has left memory. */
+export function auditedRow(state: ReplicaState, revision: number): AuditRow | null {
+  const isKnown = revision < state.events.next && isInMemory(state, revision);
+  return isKnown ? rowOf(state, revision) : null;
+}
+
+function rowOf(state: ReplicaState, revision: number): AuditRow {
   const { events, raft, audits } = state;
   const name = events.nameOf(revision);
-  if (!startsWith(name, prefix)) return null;
   const index = events.indexOf(revision);
   audits.rows.open(index, raft.entryAt(index)?.data as Uint8Array);
   const event = {

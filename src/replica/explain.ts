@@ -6,11 +6,14 @@
  * request. Called by: reads.ts.
  */
 import { CommandKind, RequestKind } from '../core/locks/command.js';
-import { OutcomeCode } from '../core/locks/outcome.js';
+import { EventKind } from '../core/locks/event.js';
+import { LeaseEnd, OutcomeCode } from '../core/locks/outcome.js';
 import type { LeaseReading } from '../core/locks/readings.js';
 import { EXPLAIN_EVENTS_MAX, EXPLAIN_VISITS_MAX, GET_WAITERS_MAX } from '../limits.js';
+import { saidIn } from '../wire/audit.js';
 import { encodeExplanation, type RequestReading } from '../wire/explain-reply.js';
 import type { PackValue } from '../wire/msgpack-writer.js';
+import { auditedRow } from './audit.js';
 import type { PendingRead } from './pending-reads.js';
 import { finishReply } from './replies.js';
 import type { ReplicaState } from './state.js';
@@ -31,14 +34,17 @@ export function answerExplain(state: ReplicaState, read: PendingRead): void {
     const { id0, id1, id2, id3 } = outcome;
     lease = machine.readLease(connection.principal, id0, id1, id2, id3);
   }
+  const revisions = newestEvents(state, name);
   encodeExplanation(connection.beginItem(), correlation, {
     clusterTime: machine.now,
     lock: machine.get(name, 0, name.length, GET_WAITERS_MAX),
-    events: newestEvents(state, name),
+    events: revisions.map((revision) => eventRow(state, revision)),
     request,
     lease,
     revision: machine.revision,
     appliedIndex,
+    rule: machine.readRule(name, 0, name.length),
+    said: whatWasSaid(state, revisions, lease),
   });
   finishReply(state, connection);
 }
@@ -69,26 +75,52 @@ function readRequest(state: ReplicaState, read: PendingRead): RequestReading | n
   };
 }
 
-/** Event rows of one lock, the oldest first. */
-function newestEvents(state: ReplicaState, name: Uint8Array): PackValue[] {
-  const { events } = state;
-  const rows: PackValue[] = [];
+/** Revisions of the newest events of one lock, the oldest first. */
+function newestEvents({ events }: ReplicaState, name: Uint8Array): number[] {
+  const revisions: number[] = [];
   const last = Math.max(events.oldest, events.next - EXPLAIN_VISITS_MAX);
   for (let revision = events.next - 1; revision >= last; revision -= 1) {
     if (!isSame(events.nameOf(revision), name)) continue;
-    rows.push([
-      revision,
-      events.kindOf(revision),
-      NAMES.decode(name),
-      events.tokenOf(revision),
-      events.placeOf(revision),
-      events.causeOf(revision),
-      events.principalOf(revision),
-      events.stampOf(revision),
-    ]);
-    if (rows.length === EXPLAIN_EVENTS_MAX) break;
+    revisions.push(revision);
+    if (revisions.length === EXPLAIN_EVENTS_MAX) break;
   }
-  return rows.reverse();
+  return revisions.reverse();
+}
+
+function eventRow({ events }: ReplicaState, revision: number): PackValue {
+  return [
+    revision,
+    events.kindOf(revision),
+    NAMES.decode(events.nameOf(revision)),
+    events.tokenOf(revision),
+    events.placeOf(revision),
+    events.causeOf(revision),
+    events.principalOf(revision),
+    events.stampOf(revision),
+  ];
+}
+
+/** Who asked for these events and for the end of the lease, and why, as far as it is in memory. */
+function whatWasSaid(
+  state: ReplicaState,
+  revisions: readonly number[],
+  lease: LeaseReading | null,
+): PackValue[] {
+  const { events } = state;
+  const asked = revisions.filter((revision) => {
+    const kind = events.kindOf(revision);
+    const isForced = kind === EventKind.Ended && events.causeOf(revision) === LeaseEnd.Forced;
+    return isForced || kind >= EventKind.Disabled;
+  });
+  const ended = lease?.cause === LeaseEnd.Forced ? lease.revision : 0;
+  if (ended > 0 && !asked.includes(ended)) asked.push(ended);
+  const said: PackValue[] = [];
+  for (const revision of asked) {
+    const row = auditedRow(state, revision);
+    const words = row === null ? null : saidIn(row);
+    if (words !== null) said.push(words);
+  }
+  return said;
 }
 
 function isSame(left: Uint8Array, right: Uint8Array): boolean {

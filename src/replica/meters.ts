@@ -32,6 +32,8 @@ export class Meters {
   /** From grant to end, and from place to grant, in cluster time; of events still in memory. */
   readonly holds = new Buckets(HOLD_BOUNDS_MS);
   readonly waits = new Buckets(HOLD_BOUNDS_MS);
+  /** Stale tokens that guards refused, as they reported it. */
+  fencingRefusals = 0;
   /** µs without a known leader. */
   leaderlessUs = 0;
   private readonly orderedUs = new Float64Array(LOG_APPENDS_MAX);

@@ -133,7 +133,8 @@ function answerGet(state: ReplicaState, read: PendingRead): void {
   const { connection, correlation, query } = read;
   const { name } = query;
   const lock = state.machine.get(name, 0, name.length, GET_WAITERS_MAX);
-  encodeLock(connection.beginItem(), correlation, lock, readPoint(state, query.stale));
+  const rule = state.machine.readRule(name, 0, name.length);
+  encodeLock(connection.beginItem(), correlation, lock, readPoint(state, query.stale), rule);
   finishReply(state, connection);
 }
 

@@ -11,7 +11,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { Asset } from '../io/http/http-door.js';
 
-const MODULES = ['app', 'browser', 'figures', 'markup', 'node', 'plot'] as const;
+const MODULES = ['app', 'browser', 'figures', 'force', 'markup', 'node', 'plot'] as const;
 const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 
@@ -48,14 +48,19 @@ function policyFor(page: string): string {
   ].join('; ');
 }
 
+/** How the page knows whether it may change something. */
+const READ_ONLY = 'data-admin="no"';
+
 /** Every file by its path. Throws when one is missing: the build is not whole. */
-export function dashboardAssets(): ReadonlyMap<string, Asset> {
+export function dashboardAssets(isAdmin: boolean): ReadonlyMap<string, Asset> {
   const own = (file: string): Buffer => {
     return readFileSync(new URL(`../dashboard/${file}`, import.meta.url));
   };
-  const page = own('index.html');
+  const text = own('index.html').toString('utf8');
+  if (!text.includes(READ_ONLY)) throw new Error('dashboard: index.html does not say data-admin');
+  const page = isAdmin ? text.replace(READ_ONLY, 'data-admin="yes"') : text;
   const assets = new Map<string, Asset>();
-  assets.set('/', asset('text/html; charset=utf-8', page, policyFor(page.toString('utf8'))));
+  assets.set('/', asset('text/html; charset=utf-8', Buffer.from(page), policyFor(page)));
   for (const name of MODULES) assets.set(`/ui/${name}.js`, asset(SCRIPT, own(`${name}.js`)));
   assets.set('/ui/app.css', asset(STYLE, own('app.css')));
   assets.set('/ui/preact.js', asset(SCRIPT, packageFile('preact', 'preact.mjs')));

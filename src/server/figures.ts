@@ -5,6 +5,7 @@
  * codes, causes; never a lock name, a principal's name or an id. Used by: node.ts.
  */
 import type { Buckets } from '../collections/buckets.js';
+import { LeaseEnd } from '../core/locks/outcome.js';
 import type { ScrubStatus } from '../io/scrub/scrub-status.js';
 import type { CountedBuckets, Family, Labels, Sample } from '../observe/families.js';
 import type { NodeFigures } from '../observe/metrics.js';
@@ -90,14 +91,26 @@ function operationFamilies(meters: Meters): Family[] {
   ];
 }
 
+/** Forced ends are shown from the start, so that the first one is a rise. */
+function endsOf(meters: Meters): Sample[] {
+  const samples = countsOf(meters.ended, 'cause', leaseEndName);
+  if (meters.ended[LeaseEnd.Forced] !== 0) return samples;
+  return [...samples, { labels: { cause: leaseEndName(LeaseEnd.Forced) }, value: 0 }];
+}
+
 function lockFamilies(meters: Meters): Family[] {
   return [
     {
       name: 'holdfast_leases_ended_total',
       help: 'Leases that ended, by how.',
       kind: 'counter',
-      samples: countsOf(meters.ended, 'cause', leaseEndName),
+      samples: endsOf(meters),
     },
+    counter(
+      'holdfast_fencing_refusals_total',
+      'Stale tokens that guards refused, as they reported it; the same on every node.',
+      meters.fencingRefusals,
+    ),
     {
       name: 'holdfast_lease_hold_seconds',
       help: 'Cluster time from grant to end.',

@@ -383,7 +383,7 @@ class Node {
       handlers,
       meter: this.metrics,
       scrub: this.scrub,
-      assets: dashboardAssets(),
+      assets: dashboardAssets(options.dashboardAdmin),
     });
   }
 

@@ -52,6 +52,8 @@ export interface ServeOptions {
   readonly http: Endpoint | null;
   /** Names by which the HTTP port may be asked, beside addresses and localhost. */
   readonly httpNames: readonly string[];
+  /** True when the dashboard of this node may free a lock by force. */
+  readonly dashboardAdmin: boolean;
   /** Every member, this node included, by ascending node id. */
   readonly members: readonly MemberAddress[];
   /** True when this node founds the cluster if nobody has. */
@@ -81,6 +83,7 @@ export interface ServeWords {
   readonly peer?: string | undefined;
   readonly http?: string | undefined;
   readonly httpName?: readonly string[] | undefined;
+  readonly dashboardAdmin?: boolean | undefined;
   readonly peers?: string | undefined;
   readonly clients?: string | undefined;
   readonly bootstrap?: boolean | undefined;
@@ -224,6 +227,11 @@ function parseHttpNames(words: readonly string[]): readonly string[] {
   return words;
 }
 
+function parseDashboardAdmin({ dashboardAdmin = false, http }: ServeWords): boolean {
+  if (!dashboardAdmin || http !== undefined) return dashboardAdmin;
+  throw new OptionError('--dashboard-admin', 'give --http too: the dashboard is served there');
+}
+
 const TRACES_VARIABLE = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
 const OTLP_VARIABLE = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 const TRACES_PATH = 'v1/traces';
@@ -354,6 +362,7 @@ export function parseServeOptions(words: ServeWords): ServeOptions {
     peer,
     http,
     httpNames: parseHttpNames(words.httpName ?? []),
+    dashboardAdmin: parseDashboardAdmin(words),
     members,
     bootstrap: words.bootstrap ?? false,
     zone,

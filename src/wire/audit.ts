@@ -146,6 +146,19 @@ function idOf(word0: number, word1: number, word2: number, word3: number): Uint8
   return id;
 }
 
+/** [revision, command, actor, asked_by|nil, reason|nil] of an operator's or a guard's command. */
+export function saidIn(row: AuditRow): PackValue | null {
+  const [revision] = row;
+  const [, actor, command, , , , askedBy = null, reason = null] = row.slice(8);
+  if (Number(command ?? 0) < CommandKind.ForceRelease) return null;
+  return [revision ?? null, command ?? null, actor ?? null, askedBy, reason];
+}
+
+/** The name of a command's number, null for none. */
+export function commandName(command: unknown): string | null {
+  return COMMAND_NAMES.get(Number(command)) ?? null;
+}
+
 const COMMAND_NAMES = new Map<number, string>(
   COMMAND_ROWS.map(({ number, name }) => [number, name]),
 );
@@ -162,7 +175,7 @@ export function auditEventOf(row: unknown, clusterId: string): Json {
     ...eventOf(row),
     log_index: Number(index),
     actor: Number(actor),
-    command: COMMAND_NAMES.get(Number(command)) ?? null,
+    command: commandName(command),
     request_id: typeof request === 'string' ? request : null,
     ...(request instanceof Uint8Array ? { request_id_hex: hexOf(request) } : {}),
     sequence: isSequence ? request : null,

@@ -147,6 +147,7 @@ const QUERIES: readonly CommandRow[] = [
       REVISION,
       APPLIED,
       AGE,
+      optional('disabled', 'array', 'the rule that disables it; left out when there is none'),
     ],
   },
   {
@@ -286,6 +287,12 @@ const QUERIES: readonly CommandRow[] = [
       optional('lease', 'array', 'of [state, name|nil, token, deadline, cause, revision]'),
       REVISION,
       APPLIED,
+      optional('disabled', 'array', 'the rule that disables it; left out with the next one'),
+      optional(
+        'said',
+        'array',
+        'of [revision, command, actor, asked_by|nil, reason|nil], or left out',
+      ),
     ],
   },
 ];

@@ -1,14 +1,20 @@
 /**
  * Encodes the facts of an explanation.
  *
- * Owns: their places: lock|nil, events, request|nil, lease|nil, revision, applied_index. Never:
- * what they mean (explain.ts). Used by: replica.
+ * Owns: their places: lock|nil, events, request|nil, lease|nil, revision, applied_index, and where
+ * there is one the rule that disables the lock, and what operators said of the events. Never: what
+ * they mean (explain.ts). Used by: replica.
  */
 import { OutcomeCode } from '../core/locks/outcome.js';
-import type { LeaseReading, LockReading, LookupState } from '../core/locks/readings.js';
+import type {
+  LeaseReading,
+  LockReading,
+  LookupState,
+  RuleReading,
+} from '../core/locks/readings.js';
 import type { PackValue } from './msgpack-writer.js';
 import type { OutBuffer } from './out-buffer.js';
-import { lockRow, waiterRow } from './query-reply.js';
+import { lockRow, ruleRow, waiterRow } from './query-reply.js';
 import { encodeFields } from './reply.js';
 
 /** What became of a request. */
@@ -31,12 +37,18 @@ export interface ExplainFacts {
   readonly lease: LeaseReading | null;
   readonly revision: number;
   readonly appliedIndex: number;
+  /** Null or absent: no rule disables the lock. */
+  readonly rule?: RuleReading | null;
+  /** What operators and guards said, of the events and of the end of the lease: see saidIn. */
+  readonly said?: readonly PackValue[];
 }
 
 const NAMES = new TextDecoder();
 
 export function encodeExplanation(out: OutBuffer, correlation: number, facts: ExplainFacts): void {
   const { clusterTime, lock, events, request, lease, revision, appliedIndex } = facts;
+  const { rule = null, said = [] } = facts;
+  const rest = [rule === null ? null : ruleRow(rule), said];
   encodeFields(out, correlation, OutcomeCode.Ok, clusterTime, [
     lock === null ? null : [...lockRow(lock), lock.queue.map(waiterRow)],
     events,
@@ -44,6 +56,7 @@ export function encodeExplanation(out: OutBuffer, correlation: number, facts: Ex
     lease && leaseRow(lease),
     revision,
     appliedIndex,
+    ...(rule === null && said.length === 0 ? [] : rest),
   ]);
 }
 

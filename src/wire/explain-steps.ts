@@ -40,8 +40,23 @@ export function* explainSteps(target: ExplainTarget): ExplainSteps {
   if (target.name !== null) return yield* explained(target, target.name);
   const first = yield { operation: operationOf(target, UNKNOWN), mayBeRefused: false };
   if (first === null) throw new Error('explain: the first step was refused');
-  const name = nameIn(first) ?? (yield* nameAt(revisionIn(first)));
-  return name === null ? withoutLock(first) : yield* explained(target, name);
+  const known = nameIn(first);
+  if (known !== null) return yield* explained(target, known);
+  const event = yield* eventAt(revisionIn(first));
+  const rule = event !== null && isRuleOfMany(event) ? ruleRowOf(event) : null;
+  if (event === null || rule !== null) return withoutLock(first, rule);
+  return yield* explained(target, String(event['name']));
+}
+
+/** A request that a rule for a prefix refused: the event has the prefix, not the lock. */
+function isRuleOfMany(event: Json): boolean {
+  return event['type'] === 'disabled' && event['place'] === 1;
+}
+
+/** As a node gives it. */
+function ruleRowOf(event: Json): PackValue[] {
+  const { name, revision, cluster_time: since, principal, asked_by: who, reason } = event;
+  return [name, true, revision, since, principal, who, reason] as PackValue[];
 }
 
 function operationOf({ session, request, lease }: ExplainTarget, name: string): PackValue[] {
@@ -54,13 +69,13 @@ function* explained(target: ExplainTarget, name: string): ExplainSteps {
   return explanationOf(reply, name);
 }
 
-/** The name that the event of this revision has; null for none, or one that is not kept. */
-function* nameAt(revision: number): Generator<ExplainStep, string | null, Reply | null> {
+/** The event of this revision; null for none, or one that is not kept. */
+function* eventAt(revision: number): Generator<ExplainStep, Json | null, Reply | null> {
   if (revision === 0) return null;
   const operation = [CommandKind.Audit, '', revision, 1, 0];
   const reply = yield { operation, mayBeRefused: true };
   const [event] = reply === null ? [] : (auditPageOf(reply)['events'] as readonly Json[]);
-  return event?.['revision'] === revision ? String(event['name']) : null;
+  return event?.['revision'] === revision ? event : null;
 }
 
 function rowAt(reply: Reply, at: number): readonly unknown[] {
@@ -85,8 +100,9 @@ function revisionIn(reply: Reply): number {
 }
 
 /** What is known of the request or lease alone. */
-function withoutLock(reply: Reply): Json {
-  const fields = [null, [], ...reply.fields.slice(2)];
+function withoutLock(reply: Reply, rule: PackValue[] | null): Json {
+  const [, , request, lease, revision, index, , said] = reply.fields;
+  const fields = [null, [], request, lease, revision, index, rule, said];
   const explanation = explanationOf({ ...reply, fields }, UNKNOWN);
   return { ...explanation, name: null, frees: null };
 }

@@ -7,7 +7,14 @@
  */
 import { ErrorCode } from './errors.js';
 import { codeName, eventOf, type Json, leaseEndName } from './event-json.js';
-import { lockJson } from './lock-json.js';
+import {
+  enableWords,
+  forcedSentence,
+  oldRuleSentence,
+  ruleSentence,
+  saidJson,
+} from './explain-said.js';
+import { lockJson, ruleJson } from './lock-json.js';
 import type { Reply } from './response.js';
 
 /** What an explanation can come to. */
@@ -24,6 +31,7 @@ export const EXPLAIN_CAUSES = {
   free_session_closed: 'the session of its last holder was closed',
   free_forced: 'its last lease was ended by an administrator',
   free_taken_over: 'its last lease was taken over',
+  disabled: 'nobody holds it, and an operator has it that no acquire is taken',
   yours: 'you hold it',
   yours_overdue: 'your lease has run out, and no entry has ended it yet',
   yours_elsewhere: 'that lease is of another lock',
@@ -36,6 +44,7 @@ export const EXPLAIN_CAUSES = {
   lease_unknown: 'that lease was never issued to you, or ended too long ago to be remembered',
   queued: 'you stand in line',
   refused_busy: 'your request did not wait, and somebody held it or waited',
+  refused_disabled: 'your request came while an operator had it that no acquire is taken',
   timed_out: 'your request waited as long as it may',
   cancelled: 'your request was cancelled',
   wait_abandoned: 'your place lapsed: its session or connection was gone',
@@ -55,6 +64,10 @@ interface Facts {
   readonly events: readonly Json[];
   readonly request: Json | null;
   readonly lease: Json | null;
+  /** The rule that disables the lock. */
+  readonly rule: Json | null;
+  /** What operators and guards said of its events. */
+  readonly said: readonly Json[];
 }
 
 const MS_PER_S = 1_000;
@@ -102,8 +115,10 @@ export function explanationOf(reply: Reply, name: string): Json {
     events: (listAt(fields, 1) ?? []).map(eventOf),
     request: requestJson(listAt(fields, 2)),
     lease: leaseJson(listAt(fields, 3)),
+    rule: ruleJson(fields[6]),
+    said: saidJson(listAt(fields, 7)),
   };
-  const { lock, events, request, lease } = facts;
+  const { lock, events, request, lease, rule, said } = facts;
   const cause = causeOf(facts);
   return {
     name,
@@ -115,6 +130,8 @@ export function explanationOf(reply: Reply, name: string): Json {
     waiters: lock?.['waiters'] ?? 0,
     queue: lock?.['queue'] ?? [],
     events,
+    disabled: rule,
+    said,
     request,
     lease,
     revision: Number(fields[4]),
@@ -149,6 +166,8 @@ function causeOfRequest(facts: Facts, request: Json): ExplainCause {
       return facts.lease === null ? 'not_an_acquire' : causeOfLease(facts, facts.lease);
     case 'LOCK_BUSY':
       return 'refused_busy';
+    case 'DISABLED':
+      return 'refused_disabled';
     case 'WAIT_TIMEOUT':
       return 'timed_out';
     case 'CANCELLED':
@@ -173,12 +192,13 @@ function causeOfLease(facts: Facts, lease: Json): ExplainCause {
   }
 }
 
-function causeOfLock({ lock, events }: Facts): ExplainCause {
+function causeOfLock({ lock, events, rule }: Facts): ExplainCause {
   const holder = lock?.['holder'] as Json | null | undefined;
   if (holder) return holder['in_session'] === true ? 'held_in_session' : 'held';
   const last = events.findLast(({ type }) => type === 'granted' || type === 'ended');
   if (last?.['type'] === 'granted') return 'overdue';
   if (Number(lock?.['waiters'] ?? 0) > 0) return 'handing_over';
+  if (rule !== null) return 'disabled';
   if (last !== undefined) return knownCause(`free_${last['cause']}`, 'free');
   return lock === null ? 'never_used' : 'free';
 }
@@ -202,11 +222,27 @@ function sentencesOf(facts: Facts): string[] {
     sentences.push(`it is a lease of ${lease['name']}, with token ${lease['fencing_token']}.`);
   }
   if (request?.['code'] != null) sentences.push(`your request was answered ${request['code']}.`);
+  sentences.push(...operatorSentences(facts));
   const last = events.at(-1);
   if (last !== undefined) {
     const when = durationOf(now - Number(last['cluster_time']));
     const why = last['cause'] === null ? '' : ` (${last['cause']})`;
     sentences.push(`last event: ${last['type']}${why}, revision ${last['revision']}, ${when} ago.`);
+  }
+  return sentences;
+}
+
+/** By which rule it is disabled; who ended a lease by force, when that is why it is as it is. */
+function operatorSentences({ request, lease, events, rule, said, now }: Facts): string[] {
+  const sentences: string[] = [];
+  if (rule !== null) sentences.push(ruleSentence(rule, durationOf(now - Number(rule['since']))));
+  const refused = request?.['code'] === 'DISABLED' ? request['revision'] : null;
+  if (refused !== null && refused !== rule?.['revision']) sentences.push(oldRuleSentence(refused));
+  const ended = events.findLast(({ type }) => type === 'ended');
+  const isLeaseForced = lease?.['cause'] === 'forced';
+  const forced = isLeaseForced ? lease['ended_revision'] : ended?.['revision'];
+  if (isLeaseForced || ended?.['cause'] === 'forced') {
+    sentences.push(forcedSentence(forced, said));
   }
   return sentences;
 }
@@ -237,17 +273,19 @@ function queueSentence(lock: Json, queue: readonly Json[], now: number): string 
 }
 
 /** What would make it free, or what to do. */
-function freesOf({ lock }: Facts, cause: ExplainCause): string {
+function freesOf({ lock, rule }: Facts, cause: ExplainCause): string {
   const holder = lock?.['holder'] as Json | null | undefined;
   if (holder) {
     const own = cause === 'yours' ? 'your' : 'its';
     const session = holder['in_session'] === true ? ', or the end of the session' : '';
     const ends = `cluster time ${holder['expires_at']} without a renewal`;
-    return `${own} release, or ${ends}${session}`;
+    const then = rule === null ? '' : `; no acquire is taken until ${enableWords(rule)}`;
+    return `${own} release, or ${ends}${session}${then}`;
   }
   if (cause === 'overdue' || cause === 'yours_overdue' || Number(lock?.['waiters'] ?? 0) > 0) {
     return 'the next entry of the log: nothing has to be done';
   }
+  if (rule !== null) return `it is free, and no acquire is taken until ${enableWords(rule)}`;
   return 'it is free: an acquire is granted at once';
 }
 

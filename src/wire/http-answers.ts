@@ -8,7 +8,7 @@ import { auditPageOf } from './audit.js';
 import { ErrorCode } from './errors.js';
 import { codeName, hexOf, type Json, leaseEndName } from './event-json.js';
 import { explanationOf } from './explain.js';
-import { countAt, listAt, lockJson, lockRowOf, textOrBytes } from './lock-json.js';
+import { countAt, listAt, lockJson, lockRowOf, ruleJson, textOrBytes } from './lock-json.js';
 import type { Reply } from './response.js';
 
 /** What the request named: its path parameter and its key. */
@@ -59,11 +59,12 @@ function lockOf(reply: Reply, asked: Asked): Json {
   const row = reply.fields[0];
   const point = readPointOf(reply, 1);
   const lock = lockJson(Array.isArray(row) ? row : null, reply.clusterTimeMs);
+  const disabled = ruleJson(reply.fields[4]);
   if (lock === null) {
     const free = { last_revision: null, holder: null, waiters: 0, fencing: 'required', queue: [] };
-    return { name: asked.subject, ...free, ...point };
+    return { name: asked.subject, ...free, disabled, ...point };
   }
-  return { ...lock, ...point };
+  return { ...lock, disabled, ...point };
 }
 
 function pageOf(reply: Reply): Json {
@@ -111,6 +112,7 @@ function lookupOf(reply: Reply, asked: Asked): Json {
   if (code === ErrorCode.Queued) return { ...named, place: countAt(stored, 3) };
   if (code !== ErrorCode.Ok) return named;
   if (stored.length === 8) return { ...named, ...grantOf(reply, stored, 3) };
+  if (stored.length === 9) return { ...named, ...forcedOf(stored, 3) };
   if (stored.length !== 7) return named;
   const term = termOf(reply, countAt(stored, 5), countAt(stored, 6));
   return { ...named, session_id: hexOf(stored[3]), secret: hexOf(stored[4]), ...term };
@@ -146,6 +148,24 @@ function releaseOf(reply: Reply, leaseId: string): Json {
     cluster_time: reply.clusterTimeMs,
     replay: reply.isReplay,
   };
+}
+
+/** revision, token, since, deadline, principal, metadata from `at` on. */
+function forcedOf(fields: readonly unknown[], at: number): Json {
+  return {
+    barrier_token: countAt(fields, at),
+    fencing_token: countAt(fields, at + 1),
+    since: countAt(fields, at + 2),
+    expires_at: countAt(fields, at + 3),
+    principal: countAt(fields, at + 4),
+    ...metadataOf(fields[at + 5]),
+  };
+}
+
+/** Empty metadata is none, as in a get. */
+function metadataOf(value: unknown): Json {
+  const isNone = value instanceof Uint8Array && value.length === 0;
+  return textOrBytes('metadata', isNone ? null : value);
 }
 
 /** The JSON of a reply with code Ok, by the id of its route. */
@@ -195,6 +215,17 @@ export function answerOf(routeId: string, reply: Reply, asked: Asked): Json {
       return auditPageOf(reply);
     case 'explain':
       return explanationOf(reply, asked.subject);
+    case 'force-release': {
+      const named = { replay: reply.isReplay, request_id: asked.key };
+      return { name: asked.subject, ...forcedOf(fields, 0), ...time, ...named };
+    }
+    case 'disable':
+    case 'enable':
+    case 'expire-session':
+    case 'report-refusal': {
+      const named = { replay: reply.isReplay, request_id: asked.key };
+      return { revision: countAt(fields, 0), ...time, ...named };
+    }
     case 'transfer':
       return { node_id: asked.nodeId, asked: true };
     default:
@@ -208,7 +239,10 @@ export function detailOf(reply: Reply): Json {
   const detail: { [name: string]: unknown } = {};
   if (reply.retryAfterMs >= 0) detail['retry_after_ms'] = reply.retryAfterMs;
   if (reply.clusterTimeMs >= 0) detail['cluster_time'] = reply.clusterTimeMs;
-  if (code === ErrorCode.LockBusy) detail['holder'] = busyHolderOf(fields);
+  if (code === ErrorCode.LockBusy || (code === ErrorCode.Conflict && fields.length > 0)) {
+    detail['holder'] = busyHolderOf(fields);
+  }
+  if (code === ErrorCode.Disabled) detail['revision'] = countAt(fields, 0);
   if (code === ErrorCode.StaleLease) {
     detail['cause'] = leaseEndName(countAt(fields, 0));
     detail['ended_revision'] = countAt(fields, 1);

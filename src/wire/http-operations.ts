@@ -95,6 +95,15 @@ function readText(parameter: Parameter, text: string): PackValue | BadParameter 
   }
 }
 
+/** What members must not be together, or must be: whoever holds is meant when that is said. */
+export function checkTogether(route: Route, values: Values): BadParameter | null {
+  if (route.id !== 'force-release') return null;
+  const isNamed = values.has('fencing_token') || values.has('lease_id');
+  if (isNamed !== (values.get('any') === true)) return null;
+  const words = 'say which lease is meant: fencing_token or lease_id, or any: true';
+  return new BadParameter(isNamed ? 'any' : 'fencing_token', words);
+}
+
 /** Everything that names an operation beside its own parameters. */
 export interface Names {
   /** Path parameter, decoded: bytes for ids. */
@@ -160,6 +169,22 @@ export function operationOf(route: Route, values: Values, names: Names): PackVal
       return [CommandKind.Lookup, null, subject];
     case 'cancel':
       return [...head(CommandKind.Cancel, null), subject];
+    case 'force-release': {
+      const meant = [at('lease_id'), at('fencing_token')];
+      const said = [at('actor'), at('reason')];
+      return [...head(CommandKind.ForceRelease, key), subject, ...meant, ...said];
+    }
+    case 'disable':
+    case 'enable': {
+      const command = route.id === 'disable' ? CommandKind.Disable : CommandKind.Enable;
+      return [...head(command, key), at('name'), at('prefix'), at('actor'), at('reason')];
+    }
+    case 'expire-session':
+      return [...head(CommandKind.ExpireSession, key), subject, at('actor'), at('reason')];
+    case 'report-refusal': {
+      const refused = [at('fencing_token'), at('mark'), at('refusals'), at('guard')];
+      return [...head(CommandKind.ReportRefusal, key), at('name'), ...refused];
+    }
     case 'transfer':
       return [CommandKind.Transfer, at('node_id')];
     default:

@@ -66,6 +66,9 @@ const REVISION = optional('revision', 'count', 'first revision wanted; absent: t
 const VALUE = needed('value', 'text', 'what observers see; up to 1,024 bytes');
 const LEASE = needed('lease_id', 'id', 'of the campaign');
 
+const ACTOR = needed('actor', 'text', 'who asks, as they name themselves; up to 128 bytes');
+const REASON = needed('reason', 'text', 'why; up to 1,024 bytes');
+
 const PLAIN = { isNamed: false, session: 'none', query: [], body: [] } as const;
 
 const LOCKS: readonly Route[] = [
@@ -339,6 +342,87 @@ const ELECTIONS: readonly Route[] = [
   },
 ];
 
+const RULED = [
+  optional('name', 'text', 'the lock; or'),
+  optional('prefix', 'text', 'first bytes of the names; empty: every lock'),
+  ACTOR,
+  REASON,
+  REQUEST,
+];
+
+const ADMIN: readonly Route[] = [
+  {
+    ...PLAIN,
+    id: 'force-release',
+    method: 'POST',
+    path: '/v1/admin/locks/{name}/force-release',
+    kind: 'leader',
+    meaning:
+      'Ends the lease that holds a lock, whoever owns it. Another holder, or none: 409 CONFLICT.',
+    isNamed: true,
+    body: [
+      optional('fencing_token', 'count', 'the lease that is meant, by its token; or'),
+      optional('lease_id', 'id', 'by its id; or'),
+      optional('any', 'flag', 'true: whoever holds now'),
+      ACTOR,
+      REASON,
+      REQUEST,
+    ],
+    answer: 'ForcedRelease',
+  },
+  {
+    ...PLAIN,
+    id: 'disable',
+    method: 'POST',
+    path: '/v1/admin/disable',
+    kind: 'leader',
+    meaning: 'Refuses new acquires of a lock, or of all under a prefix. At most 256 of both.',
+    isNamed: true,
+    body: RULED,
+    answer: 'AdminChange',
+  },
+  {
+    ...PLAIN,
+    id: 'enable',
+    method: 'POST',
+    path: '/v1/admin/enable',
+    kind: 'leader',
+    meaning: 'Takes back exactly that; revision 0 when there was nothing to take back.',
+    isNamed: true,
+    body: RULED,
+    answer: 'AdminChange',
+  },
+  {
+    ...PLAIN,
+    id: 'expire-session',
+    method: 'POST',
+    path: '/v1/admin/sessions/{session_id}/expire',
+    kind: 'leader',
+    meaning: 'Ends a session, whoever owns it, with its waits and leases.',
+    isNamed: true,
+    body: [ACTOR, REASON, REQUEST],
+    answer: 'AdminChange',
+  },
+  {
+    ...PLAIN,
+    id: 'report-refusal',
+    method: 'POST',
+    path: '/v1/admin/refusals',
+    kind: 'leader',
+    meaning: 'A guard tells that it refused stale tokens.',
+    isNamed: true,
+    body: [
+      needed('name', 'text', 'the lock'),
+      needed('fencing_token', 'count', 'the token that was refused'),
+      needed('mark', 'count', 'the newest token that the resource had seen'),
+      needed('refusals', 'count', 'how many, since the last report; 1 or more'),
+      optional('guard', 'text', 'what kind of guard; up to 64 bytes'),
+      REQUEST,
+    ],
+    answer: 'AdminChange',
+  },
+];
+
 const NODE: readonly Route[] = [
   {
     ...PLAIN,
@@ -425,6 +509,7 @@ export const ROUTES: readonly Route[] = [
   ...REQUESTS,
   ...AUDIT,
   ...ELECTIONS,
+  ...ADMIN,
   ...NODE,
 ];
 

@@ -67,6 +67,16 @@ const ROW = {
   fencing: { enum: ['required', 'best-effort'] },
 };
 
+const RULE = object({
+  name: TEXT,
+  is_prefix: FLAG,
+  revision: COUNT,
+  since: TIME,
+  principal: COUNT,
+  asked_by: { type: ['string', 'null'] },
+  reason: { type: ['string', 'null'] },
+});
+
 const READ_POINT = {
   revision: COUNT,
   applied_index: COUNT,
@@ -81,6 +91,16 @@ const GRANT = {
   ttl_ms: COUNT,
   expires_at: TIME,
   expires_in_ms: COUNT,
+};
+
+const FORCED = {
+  barrier_token: COUNT,
+  fencing_token: COUNT,
+  since: TIME,
+  expires_at: TIME,
+  principal: COUNT,
+  metadata: METADATA,
+  metadata_base64: TEXT,
 };
 
 const TERM = { ttl_ms: COUNT, expires_at: TIME, expires_in_ms: COUNT, cluster_time: TIME };
@@ -143,8 +163,13 @@ const ERROR = object({
   },
 });
 
+const EVENT_TYPES = [
+  ...['granted', 'ended', 'queued', 'left'],
+  ...['disabled', 'enabled', 'refused', 'fenced', 'expelled'],
+];
+
 const EVENT = object({
-  type: { enum: ['granted', 'ended', 'queued', 'left'] },
+  type: { enum: EVENT_TYPES },
   revision: COUNT,
   name: TEXT,
   fencing_token: COUNT,
@@ -167,8 +192,11 @@ const AUDIT_EVENT = object(
     sequence: { type: ['integer', 'null'] },
     session_id: nullable(ID),
     trace_id: nullable(ID),
+    asked_by: { type: ['string', 'null'] },
+    reason: { type: ['string', 'null'] },
+    refusals: COUNT,
   },
-  ['request_id_hex'],
+  ['request_id_hex', 'refusals'],
 );
 
 const EXPLANATION = object({
@@ -181,6 +209,17 @@ const EXPLANATION = object({
   waiters: COUNT,
   queue: { type: 'array', items: ref('Waiter') },
   events: { type: 'array', items: ref('Event') },
+  disabled: nullable(ref('Rule')),
+  said: {
+    type: 'array',
+    items: object({
+      revision: COUNT,
+      command: { type: ['string', 'null'] },
+      principal: COUNT,
+      asked_by: { type: ['string', 'null'] },
+      reason: { type: ['string', 'null'] },
+    }),
+  },
   request: nullable(
     object({
       state: { enum: ['done', 'queued', 'unknown', 'forgotten', 'session_gone'] },
@@ -259,9 +298,16 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
   Holder: HOLDER,
   Waiter: WAITER,
   LockRow: object(ROW),
-  Lock: object({ ...ROW, queue: { type: 'array', items: ref('Waiter') }, ...READ_POINT }, [
-    'age_ms',
-  ]),
+  Lock: object(
+    {
+      ...ROW,
+      queue: { type: 'array', items: ref('Waiter') },
+      disabled: nullable(ref('Rule')),
+      ...READ_POINT,
+    },
+    ['age_ms'],
+  ),
+  Rule: RULE,
   LockPage: object(
     {
       locks: { type: 'array', items: ref('LockRow') },
@@ -303,9 +349,10 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
       session_id: ID,
       secret: ID,
       ...GRANT,
+      ...FORCED,
       cluster_time: TIME,
     },
-    ['code', 'place', 'session_id', 'secret', ...Object.keys(GRANT)],
+    ['code', 'place', 'session_id', 'secret', ...Object.keys({ ...GRANT, ...FORCED })],
   ),
   Cancellation: object(
     { request_id: TEXT, cancelled: FLAG, code: TEXT, ...GRANT, cluster_time: TIME },
@@ -323,6 +370,11 @@ export const HTTP_SCHEMAS: { readonly [name: string]: Schema } = {
     cluster_id: ID,
     cluster_time: TIME,
   }),
+  ForcedRelease: object(
+    { name: TEXT, ...FORCED, cluster_time: TIME, replay: FLAG, request_id: TEXT },
+    ['metadata_base64'],
+  ),
+  AdminChange: object({ revision: COUNT, cluster_time: TIME, replay: FLAG, request_id: TEXT }),
   Transfer: object({ node_id: COUNT, asked: { const: true } }),
   Status: STATUS,
   Scrub: SCRUB,

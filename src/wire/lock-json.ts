@@ -58,6 +58,20 @@ function waiterOf(row: unknown): Json {
   };
 }
 
+/** The rule that disables a lock; null for none. */
+export function ruleJson(row: unknown): Json | null {
+  if (!Array.isArray(row)) return null;
+  return {
+    name: String(row[0]),
+    is_prefix: row[1] === true,
+    revision: countAt(row, 2),
+    since: countAt(row, 3),
+    principal: countAt(row, 4),
+    ...textOrBytes('asked_by', row[5]),
+    ...textOrBytes('reason', row[6]),
+  };
+}
+
 /** A lock row without its queue. */
 export function lockRowOf(row: unknown, now: number): Json {
   const fields: readonly unknown[] = Array.isArray(row) ? row : [];

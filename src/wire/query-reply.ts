@@ -6,7 +6,12 @@
  * since it repeats a stored one. Used by: replica.
  */
 import { OutcomeCode } from '../core/locks/outcome.js';
-import type { HolderReading, LockReading, WaiterReading } from '../core/locks/readings.js';
+import type {
+  HolderReading,
+  LockReading,
+  RuleReading,
+  WaiterReading,
+} from '../core/locks/readings.js';
 import type { AuditRow } from './audit.js';
 import type { PackValue } from './msgpack-writer.js';
 import type { OutBuffer } from './out-buffer.js';
@@ -120,15 +125,28 @@ export function lockRow(lock: LockReading): PackValue[] {
   return [name, lock.revision, holder, lock.waiters, FENCING];
 }
 
-/** lock|nil (a lock row with the queue after it), revision, applied_index, age_ms|nil */
+/** [name, is_prefix, revision, since, principal, asked_by|nil, reason|nil] */
+export function ruleRow(rule: RuleReading): PackValue {
+  const textOf = (bytes: Uint8Array | null): PackValue => bytes && TEXT_DECODER.decode(bytes);
+  const { isPrefix, revision, since, principal } = rule;
+  const said = [textOf(rule.actor), textOf(rule.reason)];
+  return [textOf(rule.name), isPrefix, revision, since, principal, ...said];
+}
+
+/**
+ * lock|nil (a lock row with the queue after it), revision, applied_index, age_ms|nil, and the rule
+ * where one disables the lock
+ */
 export function encodeLock(
   out: OutBuffer,
   correlation: number,
   lock: LockReading | null,
   point: ReadPoint,
+  rule: RuleReading | null = null,
 ): void {
   const row = lock === null ? null : [...lockRow(lock), lock.queue.map(waiterRow)];
-  encodeFields(out, correlation, OutcomeCode.Ok, point.clusterTime, [row, ...pointFields(point)]);
+  const fields = [row, ...pointFields(point), ...(rule === null ? [] : [ruleRow(rule)])];
+  encodeFields(out, correlation, OutcomeCode.Ok, point.clusterTime, fields);
 }
 
 function pointFields(point: ReadPoint): PackValue[] {

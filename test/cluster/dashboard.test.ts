@@ -5,7 +5,9 @@ import { HttpClient } from './http-client.js';
 import { waitFor } from './wait-for.js';
 
 t.test('the dashboard in headless Chromium', { skip: skipsBrowser }, async (t) => {
-  const cluster = await Cluster.start({ test: t });
+  const readOnly = 5;
+  const nodeWords = (nodeId: number) => (nodeId === readOnly ? [] : ['--dashboard-admin']);
+  const cluster = await Cluster.start({ test: t, nodeWords });
   const client = new HttpClient();
   t.teardown(() => client.close());
   const browser = await launchBrowser(t);
@@ -42,6 +44,71 @@ t.test('the dashboard in headless Chromium', { skip: skipsBrowser }, async (t) =
     await page.locator('#locks').getByText('worker-7').waitFor({ state: 'detached' });
     t.same(problems, [], 'no error in the console');
     t.same([...hosts], [new URL(base).host], 'nothing from elsewhere');
+    await page.close();
+  });
+
+  await t.test('an operator frees a lock: the token that is meant, and its barrier', async (t) => {
+    const admin = (path: string, body: object, key: string) => {
+      const said = { actor: 'ops@bastion', reason: 'restore', ...body };
+      return client.post(`${base}/v1/admin/${path}`, said, { 'idempotency-key': key });
+    };
+    const leader = await cluster.leader();
+    const other = cluster.nodeIds.find((nodeId) => nodeId !== leader && nodeId !== readOnly);
+    const opened = await open(browser, cluster.httpUrl(other ?? 0), { viewport: SIZES[0] });
+    const { page, problems } = opened;
+    const queue = page.locator('#queue');
+    await page.waitForSelector('#live.good');
+    await page.locator('#locks').getByText('jobs/nightly').click();
+    await page.locator('#force').click();
+    const token = held.json.fencing_token;
+    const submit = page.getByRole('button', { name: `Release token ${token} by force` });
+    t.equal(await submit.isDisabled(), true, 'not before it is said who asks, and why');
+    await page.locator('input[name=actor]').fill('me@desk');
+    await page.locator('input[name=reason]').fill('worker-7 hangs');
+    await submit.click();
+    const done = (await page.locator('#forced').textContent()) ?? '';
+    const barrier = Number(/Barrier token (\d+)/.exec(done)?.[1]);
+    t.match(done, `holdfast guard raise 'jobs/nightly' --token ${barrier}`);
+    await page.locator('#events .serious').getByText('ended (forced)').waitFor();
+    await queue.getByText(`held with token ${barrier + 1}`).waitFor();
+    const { json } = await client.get(`${base}/v1/audit?revision=${barrier}&limit=1`);
+    const said = { asked_by: 'me@desk', reason: 'worker-7 hangs', fencing_token: token };
+    t.match(json.events, [{ type: 'ended', cause: 'forced', ...said }]);
+
+    await admin('disable', { prefix: 'jobs/' }, 'disable');
+    await queue
+      .getByText(/No new acquires of every lock under 'jobs\/'.*ops@bastion: restore/)
+      .waitFor();
+    await page.locator('#events .serious').getByText('disabled').waitFor();
+    await page.locator('#events').getByText('jobs/*').waitFor();
+    await admin('enable', { prefix: 'jobs/' }, 'enable');
+
+    await queue.getByText('close').click();
+    await acquire('jobs/other', { ttl_ms: 600_000 }, 'o1');
+    await page.locator('#locks').getByText('jobs/other').click();
+    await page.locator('#force').click();
+    await admin('locks/jobs%2Fother/force-release', { any: true }, 'meanwhile');
+    await acquire('jobs/other', { ttl_ms: 600_000, metadata: 'worker-9' }, 'o2');
+    await page.locator('input[name=actor]').fill('me@desk');
+    await page.locator('input[name=reason]').fill('late');
+    t.same(problems, [], 'no error in the console');
+    await page.getByRole('button', { name: /^Release token/ }).click();
+    await page
+      .locator('#problem')
+      .getByText(/^CONFLICT/)
+      .waitFor();
+    await queue.getByText('worker-9').waitFor();
+    await page.close();
+  });
+
+  await t.test('without --dashboard-admin the page shows the command instead', async (t) => {
+    const { page, problems } = await open(browser, cluster.httpUrl(readOnly), {});
+    await page.locator('#locks').getByText('worker-8').waitFor();
+    await page.locator('#locks').getByText('jobs/nightly').click();
+    const hint = await page.locator('#read-only').textContent();
+    t.match(hint, /read-only.*holdfast admin force-release 'jobs\/nightly' --token \d+/s);
+    t.equal(await page.locator('#force').count(), 0);
+    t.same(problems, []);
     await page.close();
   });
 

@@ -34,7 +34,7 @@ t.test('every line of curl in the documents works against a cluster', { skip }, 
   const blocks = ['docs/HTTP.md', 'README.md'].flatMap((page) =>
     codeBlocks(readPage(page)).filter(({ text }) => text.includes('curl ')),
   );
-  t.equal(blocks.length, 4);
+  t.equal(blocks.length, 5);
   const texts: string[] = [];
   for (const { text } of blocks) {
     const ended = await runBlock(cluster, text);
@@ -45,5 +45,6 @@ t.test('every line of curl in the documents works against a cluster', { skip }, 
   t.match(texts[0], /"released":true/);
   t.match(texts[1], /"lease_id":"[0-9a-f]{32}"/);
   t.match(texts[2], /event: granted\ndata: \{.*"name":"jobs\/nightly"/);
-  t.match(texts[3], /"fencing_token":\d+/);
+  t.match(texts[3], /"barrier_token":\d+.*"metadata":"worker-7"/);
+  t.match(texts[4], /"fencing_token":\d+/);
 });

@@ -221,6 +221,83 @@ t.test('the audit stream says what caused each event, the same on every node', a
   t.same(none.json.events, []);
 });
 
+t.test('I6: an operator’s command has one effect, on any node, and says who holds', async (t) => {
+  const path = (base: string) => `${base}/v1/admin/locks/${encodeURIComponent('ops/a')}`;
+  const said = { actor: 'ops@bastion', reason: 'it hangs' };
+  const body = { ttl_ms: 60_000, metadata: 'host-7' };
+  const acquire = `${leader}/v1/locks/${encodeURIComponent('ops/a')}/acquire`;
+  const held = await client.post(acquire, body, key());
+  const token = held.json.fencing_token;
+  const waiting = client.post(acquire, { ...body, wait_ms: 60_000 }, key());
+  await waitFor('a waiter', async () => {
+    const { json } = await client.get(`${leader}/v1/locks/${encodeURIComponent('ops/a')}`);
+    return json.waiters === 1 || null;
+  });
+  const wrong = { ...said, fencing_token: token + 1_000 };
+  const other = await client.post(`${path(follower)}/force-release`, wrong, key());
+  t.match([other.status, other.json.error.code], [409, 'CONFLICT']);
+  t.match(other.json.error.holder, { fencing_token: token, metadata: 'host-7' });
+  const named = { 'idempotency-key': 'ops-force' };
+  const right = { ...said, fencing_token: token };
+  const first = await client.post(`${path(follower)}/force-release`, right, named);
+  t.equal(first.status, 200, first.text);
+  const { barrier_token: barrier } = first.json;
+  t.match(first.json, { fencing_token: token, metadata: 'host-7', replay: false });
+  const again = await client.post(`${path(leader)}/force-release`, right, named);
+  t.match(again.json, { barrier_token: barrier, replay: true });
+  t.equal((await waiting).json.fencing_token, barrier + 1, 'the next in line is above it');
+  const known = await client.get(`${follower}/v1/requests/ops-force`);
+  t.match(known.json, { state: 'done', code: 'OK', barrier_token: barrier });
+  const lost = await client.post(`${leader}/v1/leases/${held.json.lease_id}/renew`, {});
+  t.match(lost.json.error, { code: 'STALE_LEASE', cause: 'forced', ended_revision: barrier });
+  const any = await client.post(`${path(follower)}/force-release`, { ...said, any: true }, key());
+  t.equal(any.json.fencing_token, barrier + 1);
+  const nobody = await client.post(`${path(leader)}/force-release`, { ...said, any: true }, key());
+  t.match([nobody.status, nobody.json.error.holder], [409, null]);
+
+  const rule = { ...said, prefix: 'ops/' };
+  const disabled = await client.post(`${follower}/v1/admin/disable`, rule, key());
+  const { revision } = disabled.json;
+  const refused = await client.post(acquire, body, key());
+  t.match([refused.status, refused.json.error.code], [409, 'DISABLED']);
+  t.equal(refused.json.error.revision, revision);
+  const enabled = await client.post(`${leader}/v1/admin/enable`, rule, key());
+  t.ok(enabled.json.revision > revision);
+  t.equal((await client.post(acquire, body, key())).status, 200);
+  const { json: opened } = await client.post(`${leader}/v1/sessions`, { ttl_ms: 60_000 }, key());
+  const expire = `${follower}/v1/admin/sessions/${opened.session_id}/expire`;
+  t.ok((await client.post(expire, said, key())).json.revision > 0);
+  const gone = await client.post(expire, said, key());
+  t.match([gone.status, gone.json.error.code], [410, 'SESSION_EXPIRED']);
+  const report = {
+    name: 'ops/a',
+    fencing_token: token,
+    mark: barrier,
+    refusals: 2,
+    guard: 'redis',
+  };
+  t.ok((await client.post(`${follower}/v1/admin/refusals`, report, key())).json.revision > 0);
+
+  const audit = await client.get(`${leader}/v1/audit?prefix=ops%2F&revision=${token}&limit=512`);
+  const events = audit.json.events as Record<string, unknown>[];
+  const spoken = events.filter(({ command }) => /force|able|refusal/.test(String(command)));
+  t.same(
+    spoken.map(({ type, cause }) => [type, cause]),
+    [
+      ['refused', 'CONFLICT'],
+      ['ended', 'forced'],
+      ['granted', null],
+      ['ended', 'forced'],
+      ['refused', 'CONFLICT'],
+      ['disabled', null],
+      ['enabled', null],
+      ['fenced', 'STALE_TOKEN'],
+    ],
+  );
+  t.match(spoken[0], { asked_by: 'ops@bastion', reason: 'it hangs', fencing_token: 0 });
+  t.match(spoken.at(-1), { asked_by: 'redis', refusals: 2, fencing_token: token, place: barrier });
+});
+
 t.test('explain says why a lock is mine or not, on any node', async (t) => {
   const why = encodeURIComponent('why/not');
   const mine = await client.post(`${leader}/v1/locks/${why}/acquire`, {}, key());
@@ -261,6 +338,37 @@ t.test('elections: campaign, proclaim, resign, and who observes hears of no lead
   t.same(told[2], ['no_leader', 0]);
   t.equal(events.events[3]?.data.leader.value, 'b:1');
 });
+
+/** What an operator's command lacks. */
+function adminCases(): [number, string, string, string, string, object][] {
+  const json = { 'content-type': 'application/json' };
+  const said = '"actor":"me","reason":"why"';
+  const [force, refusals] = ['/v1/admin/locks/x/force-release', '/v1/admin/refusals'];
+  const report = '"name":"x","fencing_token":1,"mark":2';
+  const cases: [string, string, string][] = [
+    ['fencing_token', force, `{${said}}`],
+    ['fencing_token', force, `{${said},"any":false}`],
+    ['any', force, `{${said},"any":true,"fencing_token":4}`],
+    ['lease_id', force, `{${said},"lease_id":"4"}`],
+    ['actor', force, '{"any":true,"reason":"why"}'],
+    ['reason', force, '{"any":true,"actor":"me"}'],
+    ['actor', force, `{"any":true,"reason":"why","actor":"${'a'.repeat(129)}"}`],
+    ['reason', force, `{"any":true,"reason":"","actor":"me"}`],
+    ['name', '/v1/admin/disable', `{${said}}`],
+    ['prefix', '/v1/admin/enable', `{${said},"name":"a","prefix":"a"}`],
+    ['session_id', '/v1/admin/sessions/12/expire', `{${said}}`],
+    ['refusals', refusals, `{${report}}`],
+    ['refusals', refusals, `{${report},"refusals":0}`],
+    ['guard', refusals, `{${report},"refusals":1,"guard":"${'g'.repeat(65)}"}`],
+  ];
+  return [
+    ...cases.map(([field, path, raw]): [number, string, string, string, string, object] => {
+      return [400, field, 'POST', path, raw, { ...key(), ...json }];
+    }),
+    [400, 'request_id', 'POST', force, `{${said},"any":true}`, json],
+    [403, '', 'POST', force, `{${said},"any":true}`, { ...json, origin: 'http://evil.example' }],
+  ];
+}
 
 t.test(
   'what is wrong with a request is named, with the status that the web has for it',
@@ -308,6 +416,7 @@ t.test(
       [403, '', 'POST', '/v1/locks/x/acquire', '{}', { ...key(), ...json, origin: 'null' }],
       [400, 'node_id', 'POST', '/v1/cluster/transfer', '{"node_id":99}', json],
       [410, '', 'DELETE', `/v1/leases/${'0'.repeat(32)}`, '', {}],
+      ...adminCases(),
     ];
     for (const [status, field, method, path, raw, headers] of cases) {
       const question = { raw, headers: headers as Record<string, string> };

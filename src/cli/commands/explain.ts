@@ -41,8 +41,11 @@ function linesOf(explanation: Json): string[] {
     lines.push(`  ${at + 1}. place ${waiter['place']}${who}`);
   }
   const events = explanation['events'] as readonly Json[];
+  const said = explanation['said'] as readonly Json[];
   for (const { revision, type, fencing_token: token, cause } of events) {
-    const words = [type, token === 0 ? '' : `token ${token}`, cause ?? ''].filter(Boolean);
+    const asked = said.find((each) => each['revision'] === revision)?.['asked_by'] ?? null;
+    const by = asked === null ? '' : `by ${asked}`;
+    const words = [type, token === 0 ? '' : `token ${token}`, cause ?? '', by].filter(Boolean);
     lines.push(`  ${revision}  ${words.join(', ')}`);
   }
   return lines;

@@ -4,7 +4,13 @@
  * Owns: how locks are shown. Times are cluster time; for people they are told as ages. Never: a
  * lease id, which nodes do not show. Used by: commands/table.ts.
  */
-import type { HolderView, LockSummary, LockView, WaiterView } from '../../client/lock-view.js';
+import type {
+  DisabledView,
+  HolderView,
+  LockSummary,
+  LockView,
+  WaiterView,
+} from '../../client/lock-view.js';
 import type { Need } from '../client-holder.js';
 import { readClusterOptions } from '../cluster-options.js';
 import {
@@ -54,6 +60,25 @@ function waiterJson(waiter: WaiterView, clusterTimeMs: number): unknown {
   };
 }
 
+function disabledJson(rule: DisabledView | null): unknown {
+  if (rule === null) return null;
+  return {
+    name: rule.name,
+    is_prefix: rule.isPrefix,
+    revision: rule.revision,
+    since: rule.sinceMs,
+    principal: rule.principal,
+    asked_by: rule.actor,
+    reason: rule.reason,
+  };
+}
+
+/** Which rule: `jobs/*` for a prefix. */
+function disabledLine({ name, isPrefix, revision, actor, reason }: DisabledView): string {
+  const which = isPrefix ? ` (${name}*)` : '';
+  return `disabled  since revision ${revision}${which} by ${actor}: ${reason}`;
+}
+
 function summaryJson(lock: LockSummary): Record<string, unknown> {
   return {
     name: lock.name,
@@ -92,6 +117,7 @@ export function lockLines(lock: LockView): string[] {
     const metadata = metadataText(waiter.metadata);
     lines.push(`  place ${waiter.place}${metadata === null ? '' : `  ${metadata}`}`);
   }
+  if (lock.disabled !== null) lines.push(disabledLine(lock.disabled));
   if (lock.revision > 0) lines.push(`revision  ${lock.revision}`);
   if (lock.ageMs !== null)
     lines.push(`age       ${formatDuration(lock.ageMs)}, by this node alone`);
@@ -117,6 +143,7 @@ async function get(input: CommandInput): Promise<number> {
   const json = {
     ...summaryJson(lock),
     queue: lock.queue.map((waiter) => waiterJson(waiter, lock.clusterTimeMs)),
+    disabled: disabledJson(lock.disabled),
     state_revision: lock.stateRevision,
     age_ms: lock.ageMs,
   };

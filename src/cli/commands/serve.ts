@@ -27,6 +27,12 @@ const OPTIONS: readonly OptionSpec[] = [
     value: 'NAME',
     summary: 'a name by which the HTTP port may be asked; may be repeated',
   },
+  {
+    name: 'dashboard-admin',
+    kind: 'flag',
+    value: '',
+    summary: 'let the dashboard free a lock by force; without it the page is read-only',
+  },
   { name: 'peer', kind: 'text', value: 'HOST:PORT', summary: 'where the other nodes connect' },
   {
     name: 'peers',
@@ -127,6 +133,7 @@ async function run(input: CommandInput): Promise<number> {
     peer: input.text('peer'),
     http: input.text('http'),
     httpName: input.list('http-name'),
+    dashboardAdmin: input.flag('dashboard-admin'),
     peers: input.text('peers'),
     clients: input.text('clients'),
     bootstrap: input.flag('bootstrap'),

@@ -5,6 +5,7 @@
  * Used by: main.ts, test/unit/cli.
  */
 import type { CommandSpec } from '../command.js';
+import { adminCommands } from './admin.js';
 import { auditCommands } from './audit.js';
 import { devCommand } from './dev.js';
 import { drillCommand } from './drill.js';
@@ -36,6 +37,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   repairCommand,
   transferCommand,
   ...sessionCommands,
+  ...adminCommands,
   ...guardCommands,
   ...guardProxyCommands,
   drillCommand,

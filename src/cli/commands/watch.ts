@@ -8,6 +8,7 @@ import type { WatchItem } from '../../client/index.js';
 import { OptionError, parseWhole } from '../../server/options.js';
 import { readClusterOptions } from '../cluster-options.js';
 import { CLUSTER_OPTIONS, type CommandInput, type CommandSpec } from '../command.js';
+import { eventWords } from '../event-words.js';
 import { ExitCode } from '../exit-codes.js';
 
 /** A signal that aborts when the program is told to end. */
@@ -39,11 +40,7 @@ function linesOf(item: WatchItem): string[] {
       return `${revision}  ${name}  is ${held}, ${waiters} waiting`;
     });
   }
-  const { revision, name, type, token, cause, place } = item;
-  if (type === 'granted') return [`${revision}  ${name}  granted with token ${token}`];
-  if (type === 'ended') return [`${revision}  ${name}  token ${token} ended: ${cause}`];
-  if (type === 'queued') return [`${revision}  ${name}  queued at ${place}`];
-  return [`${revision}  ${name}  left its place ${place}: ${cause}`];
+  return [eventWords(item)];
 }
 
 async function run(input: CommandInput): Promise<number> {

@@ -24,8 +24,10 @@ import {
   listLocks,
   lookupFree,
   lookupSequence,
+  type RuleReading,
   readLease,
   readLock,
+  readRule,
 } from './readings.js';
 import { recallResult, refuseField } from './requests.js';
 import { applySessionClose, applySessionOpen, applySessionRenew } from './sessions.js';
@@ -266,6 +268,11 @@ export class LockMachine {
   /** The lock's holder and first `queueMax` waiters, or null when it has no record. */
   get(bytes: Uint8Array, offset: number, length: number, queueMax: number): LockReading | null {
     return readLock(this.state, bytes, offset, length, queueMax);
+  }
+
+  /** The oldest rule that disables the lock of this name, or null. */
+  readRule(bytes: Uint8Array, offset: number, length: number): RuleReading | null {
+    return readRule(this.state, bytes, offset, length);
   }
 
   /** Held or waited-for locks under a prefix, in byte order: see listLocks. */

@@ -91,6 +91,35 @@ export function listLocks(
   return { locks: found, cursor: null, visits };
 }
 
+/** Why no acquire of a lock is taken. */
+export interface RuleReading {
+  /** The lock, or the first bytes of its name. */
+  readonly name: Uint8Array;
+  readonly isPrefix: boolean;
+  /** Revision of the event that told of it, and the stamp of its entry in ms. */
+  readonly revision: number;
+  readonly since: number;
+  readonly principal: number;
+  /** Who asked for it, as they named themselves, and why. */
+  readonly actor: Uint8Array | null;
+  readonly reason: Uint8Array | null;
+}
+
+/** The oldest rule that disables the lock of this name, or null. */
+export function readRule(
+  state: MachineState,
+  bytes: Uint8Array,
+  offset: number,
+  length: number,
+): RuleReading | null {
+  const rule = state.disabled.covering(bytes, offset, length);
+  if (rule === undefined) return null;
+  const { isPrefix, revision, since, principal } = rule;
+  const name = state.store.copyOf(rule.name);
+  const [actor, reason] = [readBytes(state, rule.actor), readBytes(state, rule.reason)];
+  return { name, isPrefix, revision, since, principal, actor, reason };
+}
+
 function isShown(state: MachineState, lock: number): boolean {
   const { locks } = state;
   return locks.holder[lock] !== NONE || (locks.waiters[lock] as number) > 0;

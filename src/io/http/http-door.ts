@@ -20,6 +20,7 @@ import { type ExplainSteps, explainSteps } from '../../wire/explain-steps.js';
 import { bytesOfHex } from '../../wire/http-answers.js';
 import {
   BadParameter,
+  checkTogether,
   type Names,
   operationOf,
   readBody,
@@ -201,6 +202,11 @@ export class HttpDoor {
       return;
     }
     const values = new Map([...query, ...body]);
+    const fault = checkTogether(route, values);
+    if (fault !== null) {
+      answerBad(call, this.here(), fault.field, fault.message);
+      return;
+    }
     const named = this.namesOf(call, route, subject, values);
     if (named === null) return;
     const deadlineMs = deadlineOf(call.head.deadline);

@@ -21,6 +21,7 @@ const FREE: LockView = {
   queue: [],
   stateRevision: 24,
   ageMs: null,
+  disabled: null,
 };
 
 t.test('a lease that its session renews is held until now, and ends from now on', async (t) => {
@@ -47,6 +48,17 @@ t.test('a lease that its session renews is held until now, and ends from now on'
 t.test('a name that nobody uses is free, and has no revision', async (t) => {
   t.same(lockLines(FREE), ['a  free (not in use)']);
   t.match(lockLines({ ...FREE, waiters: 2 })[0], 'a  free, and waited for');
+});
+
+t.test('a disabled lock says since when, by which rule, by whom and why', async (t) => {
+  const said = { revision: 7, sinceMs: 90_000, principal: 1, actor: 'ops@b', reason: 'restore' };
+  const disabled = { ...said, name: 'a', isPrefix: false };
+  t.same(lockLines({ ...FREE, disabled }), [
+    'a  free (not in use)',
+    'disabled  since revision 7 by ops@b: restore',
+  ]);
+  const byPrefix = { ...said, name: '', isPrefix: true };
+  t.match(lockLines({ ...FREE, disabled: byPrefix })[1], 'revision 7 (*) by ops@b');
 });
 
 t.test('a stale reading says how old it is', async (t) => {

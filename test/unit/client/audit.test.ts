@@ -102,7 +102,47 @@ t.test('what is kept is told in pages, each with the place behind it', async (t)
     sequence: null,
     sessionId: null,
     traceId: '09'.repeat(16),
+    askedBy: null,
+    reason: null,
+    refusals: null,
   });
+  await close();
+});
+
+t.test('what operators and guards said is in the event that it caused', async (t) => {
+  const { clock, cluster, client, close } = await ground();
+  const session = new Uint8Array(16).fill(5);
+  const head = (kind: number, name: string, token: number, place: number, cause: number) => {
+    return [kind, name, token, place, cause, 1, 900, 7, 1];
+  };
+  const said = [CommandKind.ForceRelease, 'f', null, null, 'ops@bastion', 'it hangs', null];
+  const rows: PackValue[] = [
+    [1, ...head(2, 'a', 41, 0, 5), ...said],
+    [2, ...head(7, 'a', 0, 0, ErrorCode.Conflict), ...said],
+    [3, ...head(8, 'a', 40, 41, ErrorCode.StaleToken), 46, 'g', null, null, 'redis', null, 3],
+    [4, ...head(9, '', 0, 0, 5), CommandKind.ExpireSession, 'e', session, null, 'o', 'r', null],
+  ];
+  cluster.interfere = ({ command }) => {
+    if (command !== CommandKind.Audit) return undefined;
+    return { reply: cluster.ok([rows, 5, 1, 4, cluster.clusterId]) };
+  };
+  const [page] = await advanced(clock, taken(client.audit({ from: 1, follows: false })));
+  const words = { askedBy: 'ops@bastion', reason: 'it hangs', refusals: null };
+  t.match(page?.events, [
+    { type: 'ended', cause: 'forced', token: 41, command: 'force_release', ...words },
+    { type: 'refused', cause: 'CONFLICT', name: 'a', ...words },
+    {
+      type: 'fenced',
+      cause: 'STALE_TOKEN',
+      token: 40,
+      place: 41,
+      command: 'report_refusal',
+      askedBy: 'redis',
+      reason: null,
+      refusals: 3,
+    },
+    { type: 'expelled', cause: 'forced', name: '', sessionId: '05'.repeat(16) },
+  ]);
   await close();
 });
 

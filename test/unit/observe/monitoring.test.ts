@@ -26,6 +26,7 @@ async function nodeText(): Promise<string> {
   meters.onEntry(3);
   meters.onRefused(44);
   meters.ended[2] = 1;
+  meters.fencingRefusals = 3;
   meters.holds.observe(1_500);
   meters.waits.observe(20);
   meters.onOrdered(1, 1_000);
@@ -42,7 +43,7 @@ async function nodeText(): Promise<string> {
     digest: '',
     featureLevel: 1,
     members: [],
-    counters: { match_index_2: 3, last_index: 3 },
+    counters: { match_index_2: 3, last_index: 3, disabled: 2 },
   } as const;
   const replica = { meters, pendingAgeMs: 7, status: () => status };
   const scrub = {
@@ -122,6 +123,9 @@ t.test('operations and histograms are counted, by operation and code', async (t)
   );
   t.match(text, /^holdfast_operation_duration_seconds_sum\{operation="acquire"\} 0.006$/m);
   t.match(text, /^holdfast_leases_ended_total\{cause="expired"\} 1$/m);
+  t.match(text, /^holdfast_leases_ended_total\{cause="forced"\} 0$/m, 'so that the first rises');
+  t.match(text, /^holdfast_fencing_refusals_total 3$/m);
+  t.match(text, /^holdfast_disabled_rules 2$/m);
   t.match(text, /^holdfast_log_append_duration_seconds_sum 0.003$/m);
   t.match(text, /^holdfast_lease_hold_seconds_sum 1.5$/m);
   t.match(text, /^holdfast_pending_age_seconds 0.007$/m);

@@ -14,6 +14,7 @@ const US_PER_MS = 1_000;
 const SECOND_US = 1_000_000;
 const LOCK = 'jobs/a';
 const [OPEN, CLOSE, ACQUIRE, RELEASE, CANCEL] = [32, 34, 36, 38, 39];
+const [FORCE, DISABLE, ENABLE, EXPIRE] = [42, 43, 44, 45];
 const EXPLAIN = 16;
 const STRANGER = new Uint8Array(16).fill(0xee);
 
@@ -58,6 +59,13 @@ class Ground {
 
   release(lease: Uint8Array): void {
     this.ask([RELEASE, null, null, null, null, lease]);
+  }
+
+  /** An operator's command: `fields` between the head and who asks. */
+  order(command: number, ...fields: unknown[]): readonly unknown[] {
+    this.requests += 1;
+    const said = ['ops@bastion', 'ticket 812'];
+    return this.ask([command, `order-${this.requests}`, null, null, null, ...fields, ...said]);
   }
 
   /** Returns the session id. */
@@ -166,6 +174,146 @@ const SITUATIONS: readonly (readonly [string, Situation])[] = [
         g.ask([CLOSE, null, session]);
         return [];
       },
+    },
+  ],
+  [
+    'its release was forced',
+    {
+      cause: 'free_forced',
+      prepare: (g) => {
+        g.acquire('r');
+        g.order(FORCE, LOCK, null, 1);
+        return [];
+      },
+      says: /by force with revision 2, by ops@bastion \(principal 1, force_release\): ticket 812/,
+    },
+  ],
+  [
+    'its release was forced, and the next in line has it',
+    {
+      cause: 'held',
+      prepare: (g) => {
+        g.acquire('r');
+        g.acquire('w1', 60_000, 30_000);
+        g.order(FORCE, LOCK, null, null);
+        return [];
+      },
+      says: /held for .* with token 4[\s\S]*by force with revision 3, by ops@bastion/i,
+    },
+  ],
+  [
+    'its release was forced, and it was released by the next one since',
+    {
+      cause: 'free_released',
+      prepare: (g) => {
+        g.acquire('r');
+        g.order(FORCE, LOCK, null, null);
+        g.release(g.acquire('r2'));
+        return [];
+      },
+      says: /^(?!.*by force)/,
+    },
+  ],
+  [
+    'a lease of mine that an operator ended, held by somebody else now',
+    {
+      cause: 'lost_forced',
+      prepare: (g) => {
+        const lease = g.acquire('r');
+        g.order(FORCE, LOCK, lease, null);
+        g.release(g.acquire('r2'));
+        g.acquire('r3');
+        return [null, null, lease];
+      },
+      says: /your lease ended with revision 2[\s\S]*by ops@bastion .*: ticket 812/i,
+    },
+  ],
+  [
+    'the session of its holder was ended by an operator',
+    {
+      cause: 'free_forced',
+      prepare: (g) => {
+        const session = g.open();
+        g.acquire(1 as never, 60_000, 0, LOCK, session);
+        g.order(EXPIRE, session);
+        return [];
+      },
+      says: /by force with revision 2, by ops@bastion \(principal 1, expire_session\): ticket 812/,
+    },
+  ],
+  [
+    'my place went with my session when an operator ended it',
+    {
+      cause: 'wait_abandoned',
+      prepare: (g) => {
+        g.acquire('r');
+        const session = g.open();
+        g.acquire(1 as never, 60_000, 30_000, LOCK, session);
+        g.order(EXPIRE, session);
+        return [session, 1];
+      },
+      says: /answered SESSION_EXPIRED/,
+    },
+  ],
+  [
+    'disabled by its name',
+    {
+      cause: 'disabled',
+      prepare: (g) => {
+        g.order(DISABLE, LOCK, null);
+        return [];
+      },
+      says: /This lock was disabled with revision 1, .* by ops@bastion \(principal 1\): ticket 812/,
+    },
+  ],
+  [
+    'disabled by a prefix, and freed by force',
+    {
+      cause: 'disabled',
+      prepare: (g) => {
+        g.acquire('r');
+        g.order(DISABLE, null, 'jobs/');
+        g.order(FORCE, LOCK, null, 1);
+        return [];
+      },
+      says: /lock under "jobs\/" was disabled[\s\S]*by force[\s\S]*enable --prefix "jobs\/"/,
+    },
+  ],
+  [
+    'disabled whole, and held: the holder stays',
+    {
+      cause: 'held',
+      prepare: (g) => {
+        g.acquire('r');
+        g.order(DISABLE, null, '');
+        return [];
+      },
+      says: /Every lock was disabled[\s\S]*no acquire is taken until every lock is enabled/,
+    },
+  ],
+  [
+    'my request came while it was disabled',
+    {
+      cause: 'refused_disabled',
+      prepare: (g) => {
+        g.order(DISABLE, null, 'jobs/');
+        g.acquire('mine');
+        return [null, 'mine'];
+      },
+      says: /answered DISABLED[\s\S]*"jobs\/" was disabled with revision 1, .* by ops@bastion/,
+    },
+  ],
+  [
+    'my request came while it was disabled, which it is no longer',
+    {
+      cause: 'refused_disabled',
+      prepare: (g) => {
+        g.order(DISABLE, LOCK, null);
+        g.acquire('mine');
+        g.order(ENABLE, LOCK, null);
+        return [null, 'mine'];
+      },
+      says: /of revision 1 is not there any more: holdfast audit --from 1 --count 1\..*granted at/,
     },
   ],
   [
@@ -381,14 +529,12 @@ t.test('the situations name most causes, and the rest cannot be brought about ye
   const named = new Set(SITUATIONS.map(([, { cause }]) => cause));
   t.ok(SITUATIONS.length >= 20);
   const rest = Object.keys(EXPLAIN_CAUSES).filter((cause) => !named.has(cause as ExplainCause));
-  // Forced ends and take-overs come with a later release; overdue and handing_over last for less
-  // than an entry; free: the events of the lock have left memory.
+  // Take-overs come with a later release; overdue and handing_over last for less than an entry;
+  // free: the events of the lock have left memory.
   t.same(rest.sort(), [
     'free',
-    'free_forced',
     'free_taken_over',
     'handing_over',
-    'lost_forced',
     'lost_taken_over',
     'overdue',
     'yours_overdue',
@@ -413,4 +559,7 @@ t.test('what lasts for less than an entry is named too', async (t) => {
   t.equal(of([null, [], null, ['ended', null, 0, 0, 5, 8]]), 'lost_forced');
   t.equal(of([null, [], null, ['ended', null, 0, 0, 6, 8]]), 'lost_taken_over');
   t.equal(of([null, [], null, ['overdue', LOCK, 7, 4_000, 0, 0]]), 'yours_overdue');
+  const forced = { fields: [null, [], null, ['ended', null, 0, 0, 5, 8], 9, 9], clusterTimeMs: 1 };
+  const says = explanationOf(forced as unknown as Reply, LOCK)['says'] as string[];
+  t.match(says.join(' '), /revision 8; who asked, and why: holdfast audit --from 8 --count 1/);
 });

@@ -68,6 +68,7 @@ t.test('what cannot be served is refused with the option to look at', async (t) 
     [{ nodeId: '-1' }, '--node-id'],
     [{ nodeId: '0x1' }, '--node-id'],
     [{ nodeId: '4' }, '--node-id'],
+    [{ dashboardAdmin: true }, '--dashboard-admin'],
     [{ client: '127.0.0.1' }, '--client'],
     [{ client: ':7401' }, '--client'],
     [{ client: '127.0.0.1:0' }, '--client'],
