@@ -4,6 +4,7 @@
  * Owns: which names are public. Never: code, or a driver; programs bring the driver that they use.
  * Used by: programs.
  */
+export { ClusterReporter } from './cluster-reporter.js';
 export {
   type Fence,
   type FencedLease,

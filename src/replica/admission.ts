@@ -122,7 +122,7 @@ function admitOperation(
   closeIfFull(state);
 }
 
-/** True when there is no room; what keeps or ends a lease is refused last. */
+/** True when there is no room; what keeps or ends a lease is refused last, and operators too. */
 function isOverloaded(state: ReplicaState): boolean {
   const { writer, open, pending, command } = state;
   const { kind } = command;
@@ -130,7 +130,8 @@ function isOverloaded(state: ReplicaState): boolean {
     kind === CommandKind.Renew ||
     kind === CommandKind.SessionRenew ||
     kind === CommandKind.Release ||
-    kind === CommandKind.Cancel;
+    kind === CommandKind.Cancel ||
+    (kind >= CommandKind.ForceRelease && kind !== CommandKind.ReportRefusal);
   const reserve = isKeeping ? PENDING_RESERVE : 0;
   if (pending.operations + open.count >= PENDING_REQUESTS_MAX + reserve) return true;
   const share = isKeeping ? BATCH_RESERVE_SHARE : 1;

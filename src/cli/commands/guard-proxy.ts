@@ -4,8 +4,16 @@
  * Owns: the process that the proxy runs in, until a signal. Never: what the proxy lets through.
  * Used by: commands/table.ts.
  */
+import type { RefusalBatches } from '../../guards/refusals.js';
+import type { GuardEvent } from '../../guards/tally.js';
 import { OptionError, parseEndpoint, parseWhole } from '../../server/options.js';
-import type { CommandInput, CommandSpec, OptionSpec } from '../command.js';
+import { readClusterOptions } from '../cluster-options.js';
+import {
+  CLUSTER_OPTIONS,
+  type CommandInput,
+  type CommandSpec,
+  type OptionSpec,
+} from '../command.js';
 import { parseDuration } from '../duration.js';
 import { CliError, ExitCode } from '../exit-codes.js';
 import { untilStopped } from './watch.js';
@@ -38,17 +46,43 @@ function upstreamOf(input: CommandInput): string {
   return upstream;
 }
 
+/** What tells the cluster of refusals. */
+interface Reporting {
+  readonly refusals: RefusalBatches;
+  close(): Promise<void>;
+}
+
+/** Null without --report: then refusals are told on standard error only. */
+async function openReporting(input: CommandInput): Promise<Reporting | null> {
+  if (!input.flag('report')) return null;
+  const { ClientHolder } = await import('../client-holder.js');
+  const { ClusterReporter } = await import('../../guards/cluster-reporter.js');
+  const { RefusalBatches: Batches } = await import('../../guards/refusals.js');
+  const holder = new ClientHolder(readClusterOptions(input));
+  const client = await holder.connect();
+  const refusals = new Batches(new ClusterReporter(client.admin));
+  const close = async (): Promise<void> => {
+    refusals.flush();
+    await holder.close();
+  };
+  return { refusals, close };
+}
+
 async function proxy(input: CommandInput): Promise<number> {
   const upstream = upstreamOf(input);
   const { host, port } = parseEndpoint('--listen', input.text('listen') ?? LISTEN_DEFAULT);
   const timeout = input.text('upstream-timeout') ?? UPSTREAM_TIMEOUT_DEFAULT;
   const upstreamMsMax = parseDuration('--upstream-timeout', timeout);
+  const reporting = await openReporting(input);
   const database = await openMarks(input);
   const { WriteProxy } = await import('../../guards/proxy/write-proxy.js');
   const stopped = untilStopped();
   const observer = {
-    onRefused: ({ lock, offered, seen }: { lock: string; offered: number; seen: number }) =>
-      input.output.note(`refused a write under ${lock}: token ${offered}, ${seen} was seen`),
+    onRefused: (event: GuardEvent) => {
+      const { lock, offered, seen } = event;
+      input.output.note(`refused a write under ${lock}: token ${offered}, ${seen} was seen`);
+      reporting?.refusals.onRefused(event);
+    },
     onUnknown: ({ lock }: { lock: string }) =>
       input.output.note(`lock ${lock} is in quarantine: the upstream did not answer`),
   };
@@ -67,6 +101,7 @@ async function proxy(input: CommandInput): Promise<number> {
   });
   await running.close();
   database.close();
+  await reporting?.close();
   return ExitCode.Ok;
 }
 
@@ -119,6 +154,13 @@ export const guardProxyCommands: readonly CommandSpec[] = [
         summary: 'how long the service may take to answer',
         defaultText: UPSTREAM_TIMEOUT_DEFAULT,
       },
+      {
+        name: 'report',
+        kind: 'flag',
+        value: '',
+        summary: 'tell the cluster of refused writes: they show in audit, watches and metrics',
+      },
+      ...CLUSTER_OPTIONS,
     ],
     examples: [
       {
