@@ -18,10 +18,11 @@ export interface AuditEvent {
   readonly id: string;
   /** Version of the form of events. */
   readonly schema: number;
-  readonly type: 'granted' | 'ended' | 'queued' | 'left';
+  readonly type: 'granted' | 'ended' | 'queued' | 'left' | 'restored';
   readonly revision: number;
+  /** The lock; empty for restored, which is of none. */
   readonly name: string;
-  /** Fencing token of the lease concerned; 0 for queued and left. */
+  /** Fencing token of the lease concerned; 0 where there is none. */
   readonly token: number;
   /** Place in the queue of who queued, left, or was granted after a wait; else 0. */
   readonly place: number;
@@ -44,6 +45,8 @@ export interface AuditEvent {
   readonly sessionId: string | null;
   /** Trace id of that command, 32 hexadecimal digits. */
   readonly traceId: string | null;
+  /** Why, where that was given; null otherwise. */
+  readonly reason: string | null;
 }
 
 /** Up to where a consumer has come. Plain data: store it as JSON. */
@@ -233,5 +236,6 @@ function eventOf(event: Json): AuditEvent {
     sequence: typeof sequence === 'number' ? sequence : null,
     sessionId: textOf(event['session_id']),
     traceId: textOf(event['trace_id']),
+    reason: textOf(event['reason']),
   };
 }

@@ -144,6 +144,7 @@ const LEASE_ENDS: readonly LeaseEnd[] = [
   'session_closed',
   'forced',
   'taken_over',
+  'restored',
 ];
 
 /** Reads the holder of a LOCK_BUSY; `clusterTimeMs` is that of the answer. */
@@ -189,6 +190,9 @@ function wordsOf(code: number, details: ErrorDetails): string {
   }
   if (code === ErrorCode.Limit && field !== '') return `a bound was reached: ${field}`;
   if (code !== ErrorCode.LockBusy || holder === undefined) return '';
+  if (holder.token === 0 && holder.endsInMs > 0) {
+    return `the cluster was restored: nothing is granted for another ${holder.endsInMs} ms`;
+  }
   if (holder.token === 0) return 'nobody holds the lock, but others wait for it';
   const metadata = holder.metadata === null ? '' : ` by ${quoted(holder.metadata)}`;
   return `the lock is held${metadata} with token ${holder.token}`;

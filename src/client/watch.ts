@@ -31,10 +31,11 @@ import type { Dial, Endpoint, Transport } from './transport.js';
 
 /** One committed event of a lock. */
 export interface LockEvent {
-  readonly type: 'granted' | 'ended' | 'queued' | 'left';
+  readonly type: 'granted' | 'ended' | 'queued' | 'left' | 'restored';
   readonly revision: number;
+  /** The lock; empty for restored, which is of none. */
   readonly name: string;
-  /** Fencing token of the lease concerned; 0 for queued and left. */
+  /** Fencing token of the lease concerned; 0 where there is none. */
   readonly token: number;
   /** Place in the queue of who queued, left, or was granted after a wait; else 0. */
   readonly place: number;

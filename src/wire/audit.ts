@@ -2,11 +2,12 @@
  * The rows of the audit stream: an event of the lock machine beside the operation that caused it.
  *
  * Owns: the row [revision, kind, name, token, place, cause, principal, cluster_time, log_index,
- * actor, command|nil, request|nil, session|nil, trace|nil], its public words, and how the cause is
- * found in the entry's own bytes. Never: a lease id or a secret: who reads what happened may not
- * therefore release it; the token names the lease. Used by: replica, workers, http-answers, cli.
+ * actor, command|nil, request|nil, session|nil, trace|nil], with a reason behind it where one was
+ * given, its public words, and how the cause is found in the entry's own bytes. Never: a lease id
+ * or a secret: who reads what happened may not therefore release it; the token names the lease.
+ * Used by: replica, workers, http-answers, cli.
  */
-import { Command, PRINCIPAL_CLUSTER, RequestKind } from '../core/locks/command.js';
+import { Command, CommandKind, PRINCIPAL_CLUSTER, RequestKind } from '../core/locks/command.js';
 import { ID_BYTES, TRACE_ID_BYTES } from '../limits.js';
 import { COMMAND_ROWS } from './commands.js';
 import { copyOf } from './copy.js';
@@ -78,7 +79,7 @@ export class AuditRows {
     return [...head, this.index, ...this.causeAt(position)];
   }
 
-  /** actor, command, request, session, trace */
+  /** actor, command, request, session, trace, and a reason if there is one */
   private causeAt(position: number): PackValue[] {
     if (position < 0) return [PRINCIPAL_CLUSTER, null, null, null, null];
     const { reader, command, data } = this;
@@ -93,7 +94,8 @@ export class AuditRows {
     if (decodeOperation(data, reader.start, reader.end, command) !== 0) {
       throw new Error(`audit: operation ${position} of entry ${this.index} does not decode`);
     }
-    return [reader.principal, command.kind, requestOf(command), sessionOf(command), this.trace()];
+    const cause = [reader.principal, command.kind, requestOf(command), sessionOf(command)];
+    return [...cause, this.trace(), ...reasonOf(command)];
   }
 
   private trace(): PackValue {
@@ -107,6 +109,12 @@ function requestOf(command: Command): PackValue {
   if (command.requestKind === RequestKind.None) return null;
   const { bytes, requestOffset, requestBytes } = command;
   return textOrBytes(copyOf(bytes, requestOffset, requestOffset + requestBytes));
+}
+
+function reasonOf(command: Command): PackValue[] {
+  if (command.kind !== CommandKind.Restored) return [];
+  const { bytes, metadataOffset, metadataBytes } = command;
+  return [NAMES.decode(bytes.subarray(metadataOffset, metadataOffset + metadataBytes))];
 }
 
 function sessionOf(command: Command): PackValue {
@@ -128,7 +136,7 @@ const COMMAND_NAMES = new Map<number, string>(
 /** One row as JSON. `clusterId`: 32 hexadecimal digits; with the revision it is the event's id. */
 export function auditEventOf(row: unknown, clusterId: string): Json {
   const fields: readonly unknown[] = Array.isArray(row) ? row : [];
-  const [index, actor, command, request, session, trace] = fields.slice(8);
+  const [index, actor, command, request, session, trace, reason] = fields.slice(8);
   const isSequence = typeof request === 'number';
   return {
     id: `${clusterId}-${String(fields[ROW_REVISION])}`,
@@ -142,6 +150,7 @@ export function auditEventOf(row: unknown, clusterId: string): Json {
     sequence: isSequence ? request : null,
     session_id: session instanceof Uint8Array ? hexOf(session) : null,
     trace_id: trace instanceof Uint8Array ? hexOf(trace) : null,
+    ...(typeof reason === 'string' ? { reason } : {}),
   };
 }
 

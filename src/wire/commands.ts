@@ -403,6 +403,16 @@ const INTERNAL: readonly CommandRow[] = [
     fields: [needed('settings', 'array', 'of [setting, value]')],
     replyFields: [],
   },
+  {
+    number: CommandKind.Restored,
+    name: 'restored',
+    isLogged: true,
+    meaning:
+      'In the first entry behind a restored state, written by the restore. FORBIDDEN to ' +
+      'clients.',
+    fields: [needed('reason', 'bytes', 'what was restored, by whom and why; at most 1,024 bytes')],
+    replyFields: [],
+  },
 ];
 
 /** All commands of protocol version 1, in the order of their numbers. */

@@ -33,6 +33,7 @@ export const EXPLAIN_CAUSES = {
   lost_session_closed: 'your session was closed, and its leases with it',
   lost_forced: 'an administrator ended your lease',
   lost_taken_over: 'your lease was taken over by another process',
+  lost_restored: 'the cluster was restored from a time when you held it',
   lease_unknown: 'that lease was never issued to you, or ended too long ago to be remembered',
   queued: 'you stand in line',
   refused_busy: 'your request did not wait, and somebody held it or waited',

@@ -51,6 +51,7 @@ export const Fault = {
   Place: 37,
   Revision: 38,
   Snapshot: 39,
+  Reason: 40,
 } as const;
 export type Fault = (typeof Fault)[keyof typeof Fault];
 
@@ -96,6 +97,7 @@ const FAULT_FIELDS: readonly string[] = [
   'place',
   'revision',
   'snapshot',
+  'reason',
 ];
 
 /** The offending field as BAD_REQUEST names it; empty for Fault.None. */

@@ -144,7 +144,7 @@ const ERROR = object({
 });
 
 const EVENT = object({
-  type: { enum: ['granted', 'ended', 'queued', 'left'] },
+  type: { enum: ['granted', 'ended', 'queued', 'left', 'restored'] },
   revision: COUNT,
   name: TEXT,
   fencing_token: COUNT,
@@ -167,8 +167,9 @@ const AUDIT_EVENT = object(
     sequence: { type: ['integer', 'null'] },
     session_id: nullable(ID),
     trace_id: nullable(ID),
+    reason: TEXT,
   },
-  ['request_id_hex'],
+  ['request_id_hex', 'reason'],
 );
 
 const EXPLANATION = object({

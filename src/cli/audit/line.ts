@@ -16,6 +16,7 @@ function byWhom(event: Json): string {
 /** `17  jobs/nightly  granted with token 17, by Acquire nightly-7 of principal 1`. */
 export function auditLine(event: Json): string {
   const { revision, name, type, fencing_token: token, cause, place } = event;
+  if (type === 'restored') return `${revision}  restored: ${event['reason']}`;
   const what: Record<string, string> = {
     granted: `granted with token ${token}`,
     ended: `token ${token} ended: ${cause}`,

@@ -43,6 +43,7 @@ function linesOf(item: WatchItem): string[] {
   if (type === 'granted') return [`${revision}  ${name}  granted with token ${token}`];
   if (type === 'ended') return [`${revision}  ${name}  token ${token} ended: ${cause}`];
   if (type === 'queued') return [`${revision}  ${name}  queued at ${place}`];
+  if (type === 'restored') return [`${revision}  the cluster was restored: every lease is gone`];
   return [`${revision}  ${name}  left its place ${place}: ${cause}`];
 }
 

@@ -39,6 +39,8 @@ export const CommandKind = {
   KeepWaits: 40,
   /** Changes the replicated settings. */
   Settings: 41,
+  /** Says that the state behind it was restored. Written by the restore itself, never proposed. */
+  Restored: 62,
 } as const;
 export type CommandKind = (typeof CommandKind)[keyof typeof CommandKind];
 

@@ -13,6 +13,8 @@ export const EventKind = {
   Queued: 3,
   /** A waiter left without a grant; `cause` is the OutcomeCode of its final result. */
   Left: 4,
+  /** The state was restored, and the counter has leapt (restored-state.ts). Of no lock. */
+  Restored: 16,
 } as const;
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 
@@ -27,7 +29,7 @@ export class LockEvent {
   /** Ended: LeaseEnd. Left: the OutcomeCode of the wait's final result. Else 0. */
   cause = 0;
   principal = 0;
-  /** Byte-store handle of the lock's name, valid until the next entry begins. */
+  /** Byte-store handle of the lock's name, valid until the next entry begins; 0: of no lock. */
   name = 0;
   /** Position in the entry of the command that brought it about; -1: the sweep did. */
   position = -1;

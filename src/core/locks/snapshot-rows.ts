@@ -13,7 +13,7 @@ import { ResultState } from './tables/result-table.js';
 import { SessionState } from './tables/session-table.js';
 import { NONE } from './tables/table.js';
 
-/** First byte of a row. Rows come in the order of these numbers. */
+/** First byte of a row. Rows come in the order of these numbers, but for Grace. */
 export const RowKind = {
   /** Counters and settings; the first row, and one only. */
   Head: 1,
@@ -25,6 +25,8 @@ export const RowKind = {
   Ended: 7,
   /** The last row: how many came before it. */
   End: 8,
+  /** Behind the head, while a restored state grants nothing: until when. */
+  Grace: 9,
 } as const;
 
 /** In place of a position: there is no such record. */
@@ -50,6 +52,11 @@ export function writeHead(state: MachineState, out: RowWriter): void {
     out.u32(SettingNumber[name]);
     out.number(state.settings[name]);
   }
+}
+
+export function writeGrace(state: MachineState, out: RowWriter): void {
+  out.u8(RowKind.Grace);
+  out.number(state.grantsFrom);
 }
 
 export function writeSession(state: MachineState, slot: number, out: RowWriter): void {

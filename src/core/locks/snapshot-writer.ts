@@ -12,6 +12,7 @@ import {
   type RowPositions,
   writeEnd,
   writeEnded,
+  writeGrace,
   writeHead,
   writeLease,
   writeLock,
@@ -59,6 +60,10 @@ export function writeSnapshot(
   const { out } = chunks;
   writeHead(state, out);
   chunks.endRow();
+  if (state.grantsFrom > 0) {
+    writeGrace(state, out);
+    chunks.endRow();
+  }
   const sessions = writeSessions(state, chunks);
   const locks = writeLocks(state, chunks);
   const positions: RowPositions = { sessions, locks };
