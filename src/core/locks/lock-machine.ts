@@ -27,7 +27,13 @@ import {
   readLock,
 } from './readings.js';
 import { recallResult, refuseField } from './requests.js';
-import { applyRestored, digestGrace, type RestoreTerms, restoredState } from './restored-state.js';
+import {
+  applyRestored,
+  digestGrace,
+  greatestTtl,
+  type RestoreTerms,
+  restoredState,
+} from './restored-state.js';
 import { applySessionClose, applySessionOpen, applySessionRenew } from './sessions.js';
 import { type SettingName, SettingNumber, type Settings } from './settings.js';
 import { writeSnapshot } from './snapshot-writer.js';
@@ -254,6 +260,11 @@ export class LockMachine {
   /** Cluster time before which nothing is granted, 0 for no such time. */
   get grantsFrom(): number {
     return this.state.grantsFrom;
+  }
+
+  /** The largest TTL in the state, ms. */
+  get greatestTtlMs(): number {
+    return greatestTtl(this.state);
   }
 
   /** The machine that a new cluster begins with when this one's state is restored (I2). */

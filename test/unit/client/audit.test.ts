@@ -102,6 +102,7 @@ t.test('what is kept is told in pages, each with the place behind it', async (t)
     sequence: null,
     sessionId: null,
     traceId: '09'.repeat(16),
+    reason: null,
   });
   await close();
 });

@@ -381,7 +381,7 @@ t.test('the situations name most causes, and the rest cannot be brought about ye
   const named = new Set(SITUATIONS.map(([, { cause }]) => cause));
   t.ok(SITUATIONS.length >= 20);
   const rest = Object.keys(EXPLAIN_CAUSES).filter((cause) => !named.has(cause as ExplainCause));
-  // Forced ends and take-overs come with a later release; overdue and handing_over last for less
+  // Forced ends and take-overs come with a later release, a restore with a new cluster; overdue and handing_over last for less
   // than an entry; free: the events of the lock have left memory.
   t.same(rest.sort(), [
     'free',
@@ -389,6 +389,7 @@ t.test('the situations name most causes, and the rest cannot be brought about ye
     'free_taken_over',
     'handing_over',
     'lost_forced',
+    'lost_restored',
     'lost_taken_over',
     'overdue',
     'yours_overdue',
