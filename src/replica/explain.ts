@@ -39,6 +39,7 @@ export function answerExplain(state: ReplicaState, read: PendingRead): void {
     lease,
     revision: machine.revision,
     appliedIndex,
+    grantsFrom: machine.grantsFrom,
   });
   finishReply(state, connection);
 }

@@ -3,10 +3,10 @@
  * lost for ever.
  *
  * Owns: which folder is taken (the one whose log is the most advanced, as an election would choose:
- * by the term of its last entry, then by its length, Raft §5.4.1), what may be lost with the others,
- * and the refusals: folders that are open, damaged, of two clusters, or of a majority, with which
- * nothing is lost. Never: a change in those folders. What becomes of the state is the same as with
- * a backup. Used by: cli/commands/unsafe-recover.ts.
+ * by the term of its last entry, then by its length, Raft §5.4.1), what may be lost with the
+ * others, and the refusals: folders that are open, damaged, of two clusters, or of a majority, with
+ * which nothing is lost. Never: a change in those folders. What becomes of the state is the same as
+ * with a backup. Used by: cli/commands/unsafe-recover.ts.
  */
 import fs from 'node:fs';
 import type { LockMachine } from '../core/locks/lock-machine.js';
@@ -104,8 +104,8 @@ function checkTogether(looked: readonly Looked[]): readonly number[] {
   const memberIds = first!.founding.members.map(({ nodeId }) => nodeId);
   if (looked.length * 2 > memberIds.length) {
     const message =
-      `Start these nodes instead: ${looked.length} of ${memberIds.length} members are a majority, ` +
-      'and nothing is lost.';
+      `Start these nodes instead: ${looked.length} of ${memberIds.length} members are a ` +
+      'majority, and nothing is lost.';
     throw new RestoreRefused('MAJORITY_SURVIVES', message);
   }
   return memberIds.filter((nodeId) => !seen.has(nodeId));

@@ -286,6 +286,7 @@ const QUERIES: readonly CommandRow[] = [
       optional('lease', 'array', 'of [state, name|nil, token, deadline, cause, revision]'),
       REVISION,
       APPLIED,
+      optional('grants_from', 'uint', 'after a restore: when the first grant may be'),
     ],
   },
 ];

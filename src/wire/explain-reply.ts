@@ -1,8 +1,8 @@
 /**
  * Encodes the facts of an explanation.
  *
- * Owns: their places: lock|nil, events, request|nil, lease|nil, revision, applied_index. Never:
- * what they mean (explain.ts). Used by: replica.
+ * Owns: their places: lock|nil, events, request|nil, lease|nil, revision, applied_index,
+ * grants_from|nil. Never: what they mean (explain.ts). Used by: replica.
  */
 import { OutcomeCode } from '../core/locks/outcome.js';
 import type { LeaseReading, LockReading, LookupState } from '../core/locks/readings.js';
@@ -31,12 +31,15 @@ export interface ExplainFacts {
   readonly lease: LeaseReading | null;
   readonly revision: number;
   readonly appliedIndex: number;
+  /** Cluster time before which nothing is granted, 0 for no such time. */
+  readonly grantsFrom: number;
 }
 
 const NAMES = new TextDecoder();
 
 export function encodeExplanation(out: OutBuffer, correlation: number, facts: ExplainFacts): void {
   const { clusterTime, lock, events, request, lease, revision, appliedIndex } = facts;
+  const { grantsFrom } = facts;
   encodeFields(out, correlation, OutcomeCode.Ok, clusterTime, [
     lock === null ? null : [...lockRow(lock), lock.queue.map(waiterRow)],
     events,
@@ -44,6 +47,7 @@ export function encodeExplanation(out: OutBuffer, correlation: number, facts: Ex
     lease && leaseRow(lease),
     revision,
     appliedIndex,
+    grantsFrom > clusterTime ? grantsFrom : null,
   ]);
 }
 

@@ -15,6 +15,7 @@ export const EXPLAIN_CAUSES = {
   held: 'somebody holds it',
   held_in_session: 'somebody holds it in a session',
   overdue: 'its lease has run out, and the next command on it or the sweep ends that',
+  grace: 'the cluster was restored a moment ago, and nothing is granted yet',
   handing_over: 'nobody holds it and somebody waits: the next entry hands it over',
   never_used: 'nobody has ever held it, or so long ago that nothing is known',
   free: 'nobody holds it; how it became free is no longer in memory',
@@ -56,6 +57,8 @@ interface Facts {
   readonly events: readonly Json[];
   readonly request: Json | null;
   readonly lease: Json | null;
+  /** Cluster time before which nothing is granted, 0 for no such time. */
+  readonly grantsFrom: number;
 }
 
 const MS_PER_S = 1_000;
@@ -103,6 +106,7 @@ export function explanationOf(reply: Reply, name: string): Json {
     events: (listAt(fields, 1) ?? []).map(eventOf),
     request: requestJson(listAt(fields, 2)),
     lease: leaseJson(listAt(fields, 3)),
+    grantsFrom: Number(fields[6] ?? 0),
   };
   const { lock, events, request, lease } = facts;
   const cause = causeOf(facts);
@@ -174,7 +178,8 @@ function causeOfLease(facts: Facts, lease: Json): ExplainCause {
   }
 }
 
-function causeOfLock({ lock, events }: Facts): ExplainCause {
+function causeOfLock({ lock, events, grantsFrom }: Facts): ExplainCause {
+  if (grantsFrom > 0) return 'grace';
   const holder = lock?.['holder'] as Json | null | undefined;
   if (holder) return holder['in_session'] === true ? 'held_in_session' : 'held';
   const last = events.findLast(({ type }) => type === 'granted' || type === 'ended');
@@ -238,7 +243,8 @@ function queueSentence(lock: Json, queue: readonly Json[], now: number): string 
 }
 
 /** What would make it free, or what to do. */
-function freesOf({ lock }: Facts, cause: ExplainCause): string {
+function freesOf({ lock, grantsFrom }: Facts, cause: ExplainCause): string {
+  if (grantsFrom > 0) return `cluster time ${grantsFrom}: the first waiter is granted then`;
   const holder = lock?.['holder'] as Json | null | undefined;
   if (holder) {
     const own = cause === 'yours' ? 'your' : 'its';

@@ -39,7 +39,11 @@ function scratch(t: Test): string {
 }
 
 async function connect(cluster: Cluster): Promise<RawConnection> {
-  return RawConnection.open(cluster.endpoint(await cluster.leader()));
+  const leader = await waitFor('a leader that takes operations', async () => {
+    const nodeId = await cluster.leader();
+    return (await cluster.status(nodeId)).isServing ? nodeId : null;
+  });
+  return RawConnection.open(cluster.endpoint(leader));
 }
 
 /** Acquires `count` locks, many at once. */
@@ -111,7 +115,9 @@ async function checkAudit(t: Test, cluster: Cluster, words: RegExp) {
   const [line = ''] = end.out.split('\n');
   t.match(JSON.parse(line), { type: 'restored', actor: 0, command: 'restored', reason: words });
   const verified = await runCli(t, ['verify', '--endpoints', cluster.endpointList]);
-  t.equal(verified.status, 0, verified.out + verified.err);
+  // Where a node stands alone, or one is down, something is left unproven (69), and no fault (1).
+  t.match(verified.out, /\nno fault( in what could be verified)?\n$/, verified.out);
+  t.not(verified.status, 1);
 }
 
 t.test('a backup under load, 5,000 grants later, restored twice', async (t) => {
@@ -150,8 +156,7 @@ t.test('a backup under load, 5,000 grants later, restored twice', async (t) => {
   await checkAudit(t, alone, /from a backup of cluster [0-9a-f]{32} at index \d+.*: a test/);
   await alone.close();
 
-  const five = await restore('five', 5);
-  const stranger = await restore('stranger', 5);
+  const [five, stranger] = await Promise.all([restore('five', 5), restore('stranger', 5)]);
   const ids = [taken, one, five, stranger].map((each) => each['cluster_id']);
   t.equal(new Set(ids).size, 4, 'every restore is a cluster of its own');
   const cluster = await startRestored(t, 5, (nodeId) =>

@@ -3,6 +3,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t, { type Test } from 'tap';
+import { planDev } from '../../src/cli/commands/dev.js';
+import { BASE_PORT_DEFAULT, localNodes } from '../../src/cli/local-cluster.js';
 import { RESTORE_LEAP, REVISIONS_PER_SECOND } from '../../src/core/locks/restored-state.js';
 import { openLog } from '../../src/io/log/log.js';
 import { checkFolder } from '../../src/io/scrub/folder-check.js';
@@ -105,6 +107,10 @@ t.test('every member starts from its folder, with the same state', async (t) => 
   }
   t.equal(disks.size, 3, 'every folder is a disk of its own');
   await t.rejects(restoreBackup(plan), { code: 'FOLDER_NOT_EMPTY' });
+  const local = path.join(parent, 'local');
+  const nodes = localNodes(local, BASE_PORT_DEFAULT);
+  await restoreBackup({ ...plan, to: local, members: nodes });
+  t.match(planDev(local, nodes), { isFounding: false, wiped: [] }, 'npm start goes on from there');
 });
 
 t.test('a second restore begins above the first, whatever it was asked', async (t) => {

@@ -52,8 +52,8 @@ export function backupLines(folder: string, report: BackupReport): string[] {
   const { record, faults, newerFormat, machine } = report;
   if (newerFormat > 0) {
     return [
-      `${folder} has format ${newerFormat}, this build knows ${BACKUP_FORMAT}: verify and restore ` +
-        'it with the release that made it, or a newer one',
+      `${folder} has format ${newerFormat}, this build knows ${BACKUP_FORMAT}`,
+      '  do: verify and restore it with the release that made it, or a newer one',
     ];
   }
   const lines = record === null ? [] : recordLines(record);
