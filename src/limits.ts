@@ -30,6 +30,9 @@ export const ACKNOWLEDGED_SINGLES_MAX = 64;
 /** A revision, a token, a sequence and a stamp stay below this: exact in a double. */
 export const SAFE_INTEGER_MAX = 2 ** 53 - 1;
 
+/** A restore leaves the other half of the revisions to the cluster that it makes. */
+export const RESTORED_REVISION_MAX = 2 ** 52;
+
 /** Body bytes of one frame on the client port. */
 export const FRAME_BYTES_MAX = 1 << 20;
 /** Bytes of one operation inside a frame. */
@@ -226,6 +229,8 @@ export const SNAPSHOT_ROWS_AT_ONCE = 500;
 export const SNAPSHOT_ANSWER_MS_MAX = 10_000;
 /** A leader makes no snapshot while chunks of the last one are read at least this often. */
 export const SNAPSHOT_LENT_MS = 15_000;
+/** Between two questions of a backup whether its snapshot is there. */
+export const BACKUP_ROUND_MS = 200;
 /** Entries, or bytes of entries, applied since the last snapshot after which the next is made. */
 export const SNAPSHOT_ENTRIES = 100_000;
 export const SNAPSHOT_LOG_BYTES = 256 << 20;

@@ -35,6 +35,8 @@ function whatOf({ type, token, place, cause }: ToldEvent): string {
       return `a guard refused token ${token}, it had seen ${place}`;
     case 'expelled':
       return 'a session was ended by an operator';
+    case 'restored':
+      return 'the cluster was restored: every lease is gone';
     default:
       return type;
   }

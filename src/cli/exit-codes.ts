@@ -69,7 +69,7 @@ export const CLI_CODES = {
   },
   FOLDER_IN_USE: {
     status: ExitCode.Configuration,
-    meaning: '`dev`, `verify`, `repair`: a running node has a data folder open.',
+    meaning: '`dev`, `verify`, `repair`, `unsafe-recover`: a running node has a data folder open.',
   },
   FOLDER_WIPED: {
     status: ExitCode.Configuration,
@@ -93,7 +93,27 @@ export const CLI_CODES = {
   },
   NO_SNAPSHOT: {
     status: ExitCode.Unavailable,
-    meaning: '`repair`: no member had a snapshot that is new enough in time.',
+    meaning: '`repair`, `backup`: no member had a snapshot that is new enough in time.',
+  },
+  FOLDER_NOT_EMPTY: {
+    status: ExitCode.Configuration,
+    meaning: '`backup`, `restore`, `unsafe-recover`: the folder to make holds something already.',
+  },
+  FOLDER_DAMAGED: {
+    status: ExitCode.Disk,
+    meaning: '`unsafe-recover`: a data folder is damaged; the message has the file.',
+  },
+  BACKUP_DAMAGED: {
+    status: ExitCode.Disk,
+    meaning: '`backup`, `restore`: the backup is not whole; the message has the file.',
+  },
+  BACKUP_NEWER: {
+    status: ExitCode.Configuration,
+    meaning: '`restore`, `verify`: the backup was made by a newer release.',
+  },
+  MAJORITY_SURVIVES: {
+    status: ExitCode.Refused,
+    meaning: '`unsafe-recover`: the folders are those of a majority, with which nothing is lost.',
   },
   GUARD_FAILED: {
     status: ExitCode.Unavailable,

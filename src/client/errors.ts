@@ -43,7 +43,8 @@ export type LeaseEnd =
   | 'session_expired'
   | 'session_closed'
   | 'forced'
-  | 'taken_over';
+  | 'taken_over'
+  | 'restored';
 
 /** A grant that won against a cancel; the client has released it or will. */
 export interface ReleasedGrant {

@@ -144,6 +144,7 @@ const LEASE_ENDS: readonly LeaseEnd[] = [
   'session_closed',
   'forced',
   'taken_over',
+  'restored',
 ];
 
 /** Reads the holder of a LOCK_BUSY or CONFLICT; `clusterTimeMs` is that of the answer. */
@@ -198,6 +199,9 @@ function wordsOf(code: number, details: ErrorDetails): string {
   if (holder === undefined) return '';
   const isMeant = code === ErrorCode.Conflict;
   if (holder.token === 0) {
+    if (!isMeant && holder.endsInMs > 0) {
+      return `the cluster was restored: nothing is granted for another ${holder.endsInMs} ms`;
+    }
     return isMeant ? 'nobody holds the lock' : 'nobody holds the lock, but others wait for it';
   }
   const metadata = holder.metadata === null ? '' : ` by ${quoted(holder.metadata)}`;

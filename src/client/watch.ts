@@ -43,13 +43,15 @@ export type EventType =
   /** A guard refused `token`, since its resource had seen the token `place`. */
   | 'fenced'
   /** An operator ended a session; `name` is empty. */
-  | 'expelled';
+  | 'expelled'
+  /** The cluster was made from a backup: every lease is gone; `name` is empty. */
+  | 'restored';
 
 /** One committed event. */
 export interface LockEvent {
   readonly type: EventType;
   readonly revision: number;
-  /** The lock; of disabled and enabled maybe a prefix, of refused what was named. */
+  /** The lock; of disabled and enabled maybe a prefix, of restored ''. */
   readonly name: string;
   /** Fencing token of the lease concerned, or that a guard refused; else 0. */
   readonly token: number;

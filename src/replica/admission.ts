@@ -158,6 +158,7 @@ function isAllowed(state: ReplicaState, connection: Connection, correlation: num
   switch (command.kind) {
     case CommandKind.KeepWaits:
     case CommandKind.Settings:
+    case CommandKind.Restored:
       replyRefusal(state, connection, correlation, OutcomeCode.Forbidden);
       return false;
     case CommandKind.SessionTakeOver:

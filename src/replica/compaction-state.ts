@@ -32,6 +32,8 @@ export class Compaction {
   /** Of the draft that is made: its index, and the live state's digest there. */
   draftIndex = 0;
   liveDigest = '';
+  /** A backup waits for a snapshot of this index or later; 0: none does. */
+  wantedIndex = 0;
   /** Turns spent in Settling. */
   settlingTurns = 0;
   private snapshotBytes = 0;
@@ -56,6 +58,11 @@ export class Compaction {
   restartCount(): void {
     this.entriesSince = 0;
     this.bytesSince = 0;
+  }
+
+  /** True when what a backup waits for can be made at `appliedIndex`. */
+  isWanted(appliedIndex: number): boolean {
+    return this.wantedIndex > this.snapshotIndex && appliedIndex >= this.wantedIndex;
   }
 
   /**

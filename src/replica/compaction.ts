@@ -21,7 +21,8 @@ export function compactWhenDue(state: ReplicaState): void {
   const snapshots = options.snapshots ?? null;
   if (compaction.phase > Phase.Settling || snapshots === null) return;
   if (compaction.phase === Phase.Idle) {
-    if (!compaction.isDue || snapshots.isLent) return;
+    const isDue = compaction.isDue || compaction.isWanted(state.appliedIndex);
+    if (!isDue || snapshots.isLent) return;
     compaction.phase = Phase.Settling;
     compaction.settlingTurns = 0;
   }
@@ -35,6 +36,8 @@ export function compactWhenDue(state: ReplicaState): void {
   compaction.draftIndex = state.appliedIndex;
   compaction.liveDigest = state.machine.digest();
   compaction.restartCount();
+  // Whoever waits asks again: what fails is not tried again at once.
+  compaction.wantedIndex = 0;
   // What is applied was handed to the log before: once sealed, it is on this node's disk.
   snapshots.make(state.appliedIndex);
 }

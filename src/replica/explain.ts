@@ -45,6 +45,7 @@ export function answerExplain(state: ReplicaState, read: PendingRead): void {
     appliedIndex,
     rule: machine.readRule(name, 0, name.length),
     said: whatWasSaid(state, revisions, lease),
+    grantsFrom: machine.grantsFrom,
   });
   finishReply(state, connection);
 }

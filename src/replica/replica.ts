@@ -159,6 +159,13 @@ export class Replica implements LogEvents, SnapshotEvents, HistoryEvents {
     this.turn();
   }
 
+  /** Makes a snapshot of `leastIndex` or later as soon as that is applied, for a backup. */
+  wantSnapshot(leastIndex: number): void {
+    const { compaction, options } = this.state;
+    compaction.wantedIndex = Math.max(compaction.wantedIndex, leastIndex);
+    options.turn.soon();
+  }
+
   /** TurnPort's run. */
   turn(): void {
     runTurn(this.state);

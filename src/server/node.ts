@@ -252,6 +252,7 @@ class Node {
       onNote: (text) => logger.info({}, text),
     });
     server.lender = new SnapshotLender(options.dataFolder, start?.index ?? 0);
+    server.onSnapshotWanted = (leastIndex) => this.replica.wantSnapshot(leastIndex);
     const pool = new WorkerPool();
     const { dataFolder } = options;
     this.history = this.openHistory(options, record, pool, logger);

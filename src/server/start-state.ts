@@ -43,6 +43,11 @@ export function restoreStart(
   if (typeof machine === 'string') throw corruptLog(dataFolder, `snapshot ${index} ${machine}`);
   const ms = Math.round(nowMs() - startedMs);
   logger.info({ index, ms, ...machine.counts }, 'restored a snapshot');
+  const { grantsFrom, now } = machine;
+  if (grantsFrom > now) {
+    const text = 'this cluster was restored: nothing is granted before that cluster time';
+    logger.info({ grants_from: grantsFrom, cluster_time: now }, text);
+  }
   const bytes = snapshot.chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
   return { index, term: snapshot.term, bytes, machine };
 }

@@ -293,6 +293,7 @@ const QUERIES: readonly CommandRow[] = [
         'array',
         'of [revision, command, actor, asked_by|nil, reason|nil], or left out',
       ),
+      optional('grants_from', 'uint', 'after a restore: when the first grant may be'),
     ],
   },
 ];
@@ -487,6 +488,19 @@ const INTERNAL: readonly CommandRow[] = [
   },
 ];
 
+const RESTORED: readonly CommandRow[] = [
+  {
+    number: CommandKind.Restored,
+    name: 'restored',
+    isLogged: true,
+    meaning:
+      'In the first entry behind a restored state, written by the restore. FORBIDDEN to ' +
+      'clients.',
+    fields: [needed('reason', 'bytes', 'what was restored, by whom and why; at most 1,024 bytes')],
+    replyFields: [],
+  },
+];
+
 /** All commands of protocol version 1, in the order of their numbers. */
 export const COMMAND_ROWS: readonly CommandRow[] = [
   ...QUERIES,
@@ -494,6 +508,7 @@ export const COMMAND_ROWS: readonly CommandRow[] = [
   ...LEASES,
   ...INTERNAL,
   ...ADMIN,
+  ...RESTORED,
 ];
 
 /** Numbers that have their place and no form yet. */

@@ -1,8 +1,8 @@
 /**
  * Encodes the facts of an explanation.
  *
- * Owns: their places: lock|nil, events, request|nil, lease|nil, revision, applied_index, and where
- * there is one the rule that disables the lock, and what operators said of the events. Never: what
+ * Owns: their places: lock|nil, events, request|nil, lease|nil, revision, applied_index, then the
+ * rule that disables the lock, what operators said of the events, and grants_from|nil. Never: what
  * they mean (explain.ts). Used by: replica.
  */
 import { OutcomeCode } from '../core/locks/outcome.js';
@@ -41,14 +41,15 @@ export interface ExplainFacts {
   readonly rule?: RuleReading | null;
   /** What operators and guards said, of the events and of the end of the lease: see saidIn. */
   readonly said?: readonly PackValue[];
+  /** Cluster time before which nothing is granted, 0 for no such time. */
+  readonly grantsFrom: number;
 }
 
 const NAMES = new TextDecoder();
 
 export function encodeExplanation(out: OutBuffer, correlation: number, facts: ExplainFacts): void {
   const { clusterTime, lock, events, request, lease, revision, appliedIndex } = facts;
-  const { rule = null, said = [] } = facts;
-  const rest = [rule === null ? null : ruleRow(rule), said];
+  const { rule = null, said = [], grantsFrom } = facts;
   encodeFields(out, correlation, OutcomeCode.Ok, clusterTime, [
     lock === null ? null : [...lockRow(lock), lock.queue.map(waiterRow)],
     events,
@@ -56,7 +57,9 @@ export function encodeExplanation(out: OutBuffer, correlation: number, facts: Ex
     lease && leaseRow(lease),
     revision,
     appliedIndex,
-    ...(rule === null && said.length === 0 ? [] : rest),
+    rule === null ? null : ruleRow(rule),
+    said,
+    grantsFrom > clusterTime ? grantsFrom : null,
   ]);
 }
 

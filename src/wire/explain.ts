@@ -22,6 +22,7 @@ export const EXPLAIN_CAUSES = {
   held: 'somebody holds it',
   held_in_session: 'somebody holds it in a session',
   overdue: 'its lease has run out, and the next command on it or the sweep ends that',
+  grace: 'the cluster was restored a moment ago, and nothing is granted yet',
   handing_over: 'nobody holds it and somebody waits: the next entry hands it over',
   never_used: 'nobody has ever held it, or so long ago that nothing is known',
   free: 'nobody holds it; how it became free is no longer in memory',
@@ -41,6 +42,7 @@ export const EXPLAIN_CAUSES = {
   lost_session_closed: 'your session was closed, and its leases with it',
   lost_forced: 'an administrator ended your lease',
   lost_taken_over: 'your lease was taken over by another process',
+  lost_restored: 'the cluster was restored from a time when you held it',
   lease_unknown: 'that lease was never issued to you, or ended too long ago to be remembered',
   queued: 'you stand in line',
   refused_busy: 'your request did not wait, and somebody held it or waited',
@@ -68,6 +70,8 @@ interface Facts {
   readonly rule: Json | null;
   /** What operators and guards said of its events. */
   readonly said: readonly Json[];
+  /** Cluster time before which nothing is granted, 0 for no such time. */
+  readonly grantsFrom: number;
 }
 
 const MS_PER_S = 1_000;
@@ -117,6 +121,7 @@ export function explanationOf(reply: Reply, name: string): Json {
     lease: leaseJson(listAt(fields, 3)),
     rule: ruleJson(fields[6]),
     said: saidJson(listAt(fields, 7)),
+    grantsFrom: Number(fields[8] ?? 0),
   };
   const { lock, events, request, lease, rule, said } = facts;
   const cause = causeOf(facts);
@@ -192,7 +197,8 @@ function causeOfLease(facts: Facts, lease: Json): ExplainCause {
   }
 }
 
-function causeOfLock({ lock, events, rule }: Facts): ExplainCause {
+function causeOfLock({ lock, events, rule, grantsFrom }: Facts): ExplainCause {
+  if (grantsFrom > 0) return 'grace';
   const holder = lock?.['holder'] as Json | null | undefined;
   if (holder) return holder['in_session'] === true ? 'held_in_session' : 'held';
   const last = events.findLast(({ type }) => type === 'granted' || type === 'ended');
@@ -273,7 +279,8 @@ function queueSentence(lock: Json, queue: readonly Json[], now: number): string 
 }
 
 /** What would make it free, or what to do. */
-function freesOf({ lock, rule }: Facts, cause: ExplainCause): string {
+function freesOf({ lock, rule, grantsFrom }: Facts, cause: ExplainCause): string {
+  if (grantsFrom > 0) return `cluster time ${grantsFrom}: the first waiter is granted then`;
   const holder = lock?.['holder'] as Json | null | undefined;
   if (holder) {
     const own = cause === 'yours' ? 'your' : 'its';

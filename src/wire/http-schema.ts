@@ -165,7 +165,7 @@ const ERROR = object({
 
 const EVENT_TYPES = [
   ...['granted', 'ended', 'queued', 'left'],
-  ...['disabled', 'enabled', 'refused', 'fenced', 'expelled'],
+  ...['disabled', 'enabled', 'refused', 'fenced', 'expelled', 'restored'],
 ];
 
 const EVENT = object({

@@ -7,7 +7,12 @@
  * Used by: replica.
  */
 import { type Command, CommandKind, RequestKind } from '../core/locks/command.js';
-import { ACKNOWLEDGED_SINGLES_MAX, OPERATION_BYTES_MAX, REQUEST_ID_BYTES_MAX } from '../limits.js';
+import {
+  ACKNOWLEDGED_SINGLES_MAX,
+  METADATA_BYTES_MAX,
+  OPERATION_BYTES_MAX,
+  REQUEST_ID_BYTES_MAX,
+} from '../limits.js';
 import { adminFieldsMax, checkAdmin, decodeAdmin } from './admin-operation.js';
 import { Fault } from './fault.js';
 import {
@@ -48,6 +53,7 @@ export function operationFieldsMax(kind: number): number {
     case CommandKind.Cancel:
     case CommandKind.KeepWaits:
     case CommandKind.Settings:
+    case CommandKind.Restored:
       return HEAD_FIELDS + 1;
     case CommandKind.SessionClose:
       return HEAD_FIELDS;
@@ -204,6 +210,8 @@ function decodeArguments(
       return decodeSecret(bytes, at, end, command);
     case CommandKind.KeepWaits:
       return decodePlaces(bytes, at, end, command);
+    case CommandKind.Restored:
+      return decodeReason(bytes, at, end, command);
     case CommandKind.Settings:
       return decodeSettings(bytes, at, end, command);
     default:
@@ -347,6 +355,15 @@ function decodeTarget(bytes: Uint8Array, at: number, end: number, command: Comma
   return command.targetOffset + length;
 }
 
+/** Kept where metadata is: no command has both. */
+function decodeReason(bytes: Uint8Array, at: number, end: number, command: Command): number {
+  const length = rangeAt(bytes, at, end);
+  if (length < 1 || length > METADATA_BYTES_MAX) return -Fault.Reason;
+  command.metadataOffset = at + rangeHeaderBytes(bytes[at]!);
+  command.metadataBytes = length;
+  return command.metadataOffset + length;
+}
+
 /** Makes room for `count` numbers; arrayAt has bounded it by the operation's bytes. */
 function reserveNumbers(command: Command, count: number): void {
   if (command.numbers.length >= count) return;
@@ -427,6 +444,8 @@ function checkRareTogether(command: Command): number {
       return command.hasSession ? Fault.None : Fault.Session;
     case CommandKind.KeepWaits:
       return command.numbersCount > 0 ? Fault.None : Fault.Places;
+    case CommandKind.Restored:
+      return command.metadataBytes > 0 ? Fault.None : Fault.Reason;
     case CommandKind.Settings:
       return command.numbersCount > 0 ? Fault.None : Fault.Settings;
     default:

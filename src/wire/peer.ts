@@ -32,6 +32,8 @@ export const PeerKind = {
   SnapshotTell: 10,
   ChunkAsk: 11,
   ChunkTell: 12,
+  /** A hello of who is no member and takes a backup; node id and disk id mean nothing. */
+  BackupHello: 13,
 } as const;
 export type PeerKind = (typeof PeerKind)[keyof typeof PeerKind];
 

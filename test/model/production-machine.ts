@@ -10,6 +10,7 @@ import { Command, CommandKind } from '../../src/core/locks/command.js';
 import { LockMachine, type MachineCounts } from '../../src/core/locks/lock-machine.js';
 import { Outcome, OutcomeCode } from '../../src/core/locks/outcome.js';
 import type { LockPage } from '../../src/core/locks/readings.js';
+import type { RestoreTerms } from '../../src/core/locks/restored-state.js';
 import type { Settings } from '../../src/core/locks/settings.js';
 import { MachineRestorer } from '../../src/core/locks/snapshot-restorer.js';
 import { fillCommand, type Id } from './command-bytes.js';
@@ -93,6 +94,32 @@ export class ProductionMachine {
     }
     this.machine = restored;
     return chunks;
+  }
+
+  /** Goes on with the state that a restore makes of this one. */
+  restore(terms: RestoreTerms): void {
+    this.machine = this.machine.restored(terms, this.digestKey);
+  }
+
+  /** The machine that a cluster of this key begins with. */
+  restored(terms: RestoreTerms, key: number): LockMachine {
+    return this.machine.restored(terms, new Uint32Array(4).fill(key));
+  }
+
+  get grantsFrom(): number {
+    return this.machine.grantsFrom;
+  }
+
+  /** What a restorer says of these chunks, '' when it takes them. */
+  faultOf(chunks: readonly Uint8Array[]): string {
+    const restorer = new MachineRestorer(this.digestKey, new Uint32Array(2));
+    for (const chunk of chunks) {
+      restorer.add(chunk);
+      while (!restorer.step(100));
+      if (restorer.fault !== '') return restorer.fault;
+    }
+    restorer.finish();
+    return restorer.fault;
   }
 
   snapshot(chunkBytes: number): Uint8Array[] {

@@ -25,6 +25,7 @@ function byWhom(event: Json): string {
 /** `17  jobs/nightly  granted with token 17, by acquire nightly-7 of principal 1`. */
 export function auditLine(event: Json): string {
   const { cause } = event;
+  if (event['type'] === 'restored') return `${event['revision']}  restored: ${event['reason']}`;
   const words = eventWords({
     type: String(event['type']),
     revision: Number(event['revision']),

@@ -7,6 +7,7 @@
 import type { CommandSpec } from '../command.js';
 import { adminCommands } from './admin.js';
 import { auditCommands } from './audit.js';
+import { backupCommand } from './backup.js';
 import { devCommand } from './dev.js';
 import { drillCommand } from './drill.js';
 import { electCommand } from './elect.js';
@@ -16,10 +17,12 @@ import { guardCommands } from './guard.js';
 import { guardProxyCommands } from './guard-proxy.js';
 import { lockCommand } from './lock.js';
 import { repairCommand } from './repair.js';
+import { restoreCommand } from './restore.js';
 import { serveCommand } from './serve.js';
 import { sessionCommands } from './session.js';
 import { statusCommand } from './status.js';
 import { transferCommand } from './transfer.js';
+import { unsafeRecoverCommand } from './unsafe-recover.js';
 import { verifyCommand } from './verify.js';
 import { watchCommand } from './watch.js';
 
@@ -35,6 +38,9 @@ export const COMMANDS: readonly CommandSpec[] = [
   statusCommand,
   verifyCommand,
   repairCommand,
+  backupCommand,
+  restoreCommand,
+  unsafeRecoverCommand,
   transferCommand,
   ...sessionCommands,
   ...adminCommands,

@@ -1,5 +1,6 @@
 /**
- * `holdfast verify`: whether a cluster, or the data folder of a stopped node, is as it should be.
+ * `holdfast verify`: whether a cluster, the data folder of a stopped node, or a backup is as it
+ * should be.
  *
  * Owns: the words of the command, which of the two it is, and the status. Ends with 0 only when
  * everything that was asked for was checked and nothing was found. Never: a check, a repair, or a
@@ -58,7 +59,25 @@ async function verifyCluster(input: CommandInput): Promise<number> {
   return report.unproven.length === 0 ? ExitCode.Ok : ExitCode.Unavailable;
 }
 
+async function verifyBackup(input: CommandInput, folder: string): Promise<number> {
+  for (const name of ['scrub', 'every-node']) {
+    if (input.flag(name)) throw new OptionError(`--${name}`, 'goes without --backup');
+  }
+  for (const name of ['folder', 'at', 'http']) {
+    if (input.text(name) !== undefined) throw new OptionError(`--${name}`, 'goes without --backup');
+  }
+  const { checkBackup, isBackup } = await import('../../io/backup/backup-folder.js');
+  const { backupJson, backupLines } = await import('../verify/backup-words.js');
+  if (!isBackup(folder)) throw new OptionError('--backup', `${folder} is no backup`);
+  const report = checkBackup(folder);
+  input.output.result(backupJson(folder, report), backupLines(folder, report));
+  if (report.newerFormat > 0) return ExitCode.Configuration;
+  return report.faults.length === 0 ? ExitCode.Ok : ExitCode.Disk;
+}
+
 function run(input: CommandInput): Promise<number> {
+  const backup = input.text('backup');
+  if (backup !== undefined) return verifyBackup(input, backup);
   const folder = input.text('folder');
   if (folder === undefined) return verifyCluster(input);
   for (const name of ['scrub', 'every-node']) {
@@ -69,14 +88,17 @@ function run(input: CommandInput): Promise<number> {
 
 export const verifyCommand: CommandSpec = {
   path: ['verify'],
-  summary: 'check a running cluster, or the data folder of a stopped node',
+  summary: 'check a running cluster, the data folder of a stopped node, or a backup',
   details:
     'A cluster: the states of all nodes at one index, what their checks of their disks have ' +
     'found, and the audit stream from the oldest revision on, event by event, against the locks ' +
     'as they are. Ends with 0 when all of it was verified and nothing found, 1 with a fault, ' +
     '69 when something could not be verified.\n\n' +
     'A folder: every record, chunk and checksum, and the state that they give when they are ' +
-    'applied once more. Nothing is written. Ends with 0 without a fault, 74 with one.',
+    'applied once more. Nothing is written. Ends with 0 without a fault, 74 with one.\n\n' +
+    'A backup: every file, and the state that it gives, through the same code as a restore, ' +
+    'against the digest that the live cluster had. Ends with 0 without a fault, 74 with one, 78 ' +
+    'when a newer release made it.',
   arguments: [],
   options: [
     {
@@ -84,6 +106,12 @@ export const verifyCommand: CommandSpec = {
       kind: 'text',
       value: 'DIR',
       summary: 'check this data folder, which no process may have open',
+    },
+    {
+      name: 'backup',
+      kind: 'text',
+      value: 'DIR',
+      summary: 'check this backup',
     },
     {
       name: 'at',
@@ -117,6 +145,7 @@ export const verifyCommand: CommandSpec = {
     { words: 'verify', says: 'the local cluster' },
     { words: 'verify --scrub --every-node --json', says: 'everything, now, for a script' },
     { words: 'verify --folder .holdfast/node-3', says: 'the disk of a node that is stopped' },
+    { words: 'verify --backup backups/monday', says: 'a backup, before it is needed' },
   ],
   run,
 };

@@ -46,6 +46,8 @@ export class StreamModel {
   private lastToken = 0;
   private blockCrc = 0;
   private isBlockWhole = false;
+  /** True when nothing was held or waited for where the stream begins. */
+  private isWhole: boolean;
 
   /** `first`: the revision that the stream begins with. */
   constructor(
@@ -53,6 +55,7 @@ export class StreamModel {
     private readonly findings: Findings,
   ) {
     this.next = first;
+    this.isWhole = first === 1;
   }
 
   /** Names of the locks that are held or waited for, as far as is known. */
@@ -75,7 +78,11 @@ export class StreamModel {
     this.next = revision + 1;
     this.events += 1;
     this.addToBlock(revision, event);
-    const tale = this.locks.get(name) ?? new LockTale(this.first === 1);
+    if (event['type'] === 'restored') {
+      this.onRestored(revision);
+      return;
+    }
+    const tale = this.locks.get(name) ?? new LockTale(this.isWhole);
     this.locks.set(name, tale);
     const token = Number(event['fencing_token']);
     const place = Number(event['place']);
@@ -119,6 +126,12 @@ export class StreamModel {
     }
     const isRight = isWhole ? places.size === waiters : places.size <= waiters;
     return isRight ? null : `shown with ${waiters} waiters, by the stream it has ${places.size}`;
+  }
+
+  /** A restored state holds nothing; its event is the first of the new cluster. */
+  private onRestored(revision: number): void {
+    if (revision === this.first) this.isWhole = true;
+    else this.tell(revision, 'the cluster', 'restored in the middle of its stream');
   }
 
   private onGranted(

@@ -9,6 +9,7 @@ import type { MachineState } from './machine-state.js';
 import { type Outcome, OutcomeCode } from './outcome.js';
 import { enqueue, grant, leaseDeadline, settleLock } from './ownership.js';
 import { answerKnown, refuseField, storePending, storeResult } from './requests.js';
+import { reserveLock } from './reserved-locks.js';
 import { enterSession, isSessionLive } from './sessions.js';
 import { NONE } from './tables/table.js';
 
@@ -57,7 +58,7 @@ function decide(state: MachineState, command: Command, outcome: Outcome): number
     return NONE;
   }
   const isFree = lock === NONE || (locks.holder[lock] === NONE && locks.waiters[lock] === 0);
-  if (isFree) {
+  if (isFree && state.now >= state.grantsFrom) {
     grantNow(state, command, lock, ttlMs, outcome);
     return NONE;
   }
@@ -65,11 +66,26 @@ function decide(state: MachineState, command: Command, outcome: Outcome): number
     refuseBusy(state, lock, outcome);
     return NONE;
   }
-  if ((locks.waiters[lock] as number) >= settings.waitersPerLockMax) {
+  if (lock !== NONE && (locks.waiters[lock] as number) >= settings.waitersPerLockMax) {
     refuseField(outcome, OutcomeCode.Limit, 'waiters');
     return NONE;
   }
-  return queue(state, command, lock, ttlMs, waitMs, outcome);
+  const place = isFree ? takeFree(state, command, lock) : lock;
+  const wait = queue(state, command, place, ttlMs, waitMs, outcome);
+  if (isFree) reserveLock(state, place);
+  return wait;
+}
+
+/** The lock's record, made if there is none, not idle any more. */
+function takeFree(state: MachineState, command: Command, known: number): number {
+  const { locks } = state;
+  if (known !== NONE) {
+    locks.leaveIdle(known);
+    return known;
+  }
+  const lock = locks.create(command.bytes, command.nameOffset, command.nameBytes);
+  locks.lastRevision[lock] = state.idleFloor;
+  return lock;
 }
 
 function isWellFormed(
@@ -118,10 +134,8 @@ function grantNow(
   ttlMs: number,
   outcome: Outcome,
 ): void {
-  const { locks, leases } = state;
-  let lock = known;
-  if (lock === NONE) lock = locks.create(command.bytes, command.nameOffset, command.nameBytes);
-  else locks.leaveIdle(lock);
+  const { leases } = state;
+  const lock = takeFree(state, command, known);
   const metadata = state.keep(command.bytes, command.metadataOffset, command.metadataBytes);
   const session = command.hasSession ? state.currentSession : NONE;
   const lease = grant(state, lock, session, command.principal, ttlMs, metadata, 0);
@@ -136,11 +150,12 @@ function grantNow(
   outcome.ttlMs = ttlMs;
 }
 
-/** LOCK_BUSY says who holds: an operator reads it before anything else. */
+/** LOCK_BUSY says who holds, or from when on somebody may: an operator reads it first. */
 function refuseBusy(state: MachineState, lock: number, outcome: Outcome): void {
   outcome.code = OutcomeCode.LockBusy;
-  const holder = state.locks.holder[lock] as number;
-  if (holder !== NONE) showHolder(state, holder, outcome);
+  const holder = lock === NONE ? NONE : (state.locks.holder[lock] as number);
+  if (holder === NONE) outcome.deadline = state.grantsFrom;
+  else showHolder(state, holder, outcome);
 }
 
 /** Puts the lease `holder` into an outcome: who holds, since when, until when. Never its id. */

@@ -150,8 +150,8 @@ function reportRefusal(state: MachineState, command: Command, outcome: Outcome):
 /** An event under the name that the command gives, which may be no lock's; '' when it has none. */
 function namedEvent(state: MachineState, command: Command, kind: EventKind): LockEvent {
   const { bytes, nameOffset, nameBytes } = command;
-  const name = state.store.store(bytes, Math.max(0, nameOffset), nameBytes);
-  return adminEvent(state, command, kind, state.letPass(name));
+  const name = state.keep(bytes, nameOffset, nameBytes);
+  return adminEvent(state, command, kind, name === 0 ? 0 : state.letPass(name));
 }
 
 function adminEvent(

@@ -47,6 +47,8 @@ export const CommandKind = {
   ExpireSession: 45,
   /** A guard tells that it refused a stale token. */
   ReportRefusal: 46,
+  /** Says that the state behind it was restored. Written by the restore itself, never proposed. */
+  Restored: 62,
 } as const;
 export type CommandKind = (typeof CommandKind)[keyof typeof CommandKind];
 

@@ -22,6 +22,8 @@ export const EventKind = {
   Fenced: 8,
   /** An operator ended a session, after its waits and leases; it has no name. */
   Expelled: 9,
+  /** The state was restored, and the counter has leapt (restored-state.ts). Of no lock. */
+  Restored: 16,
 } as const;
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 
@@ -36,7 +38,7 @@ export class LockEvent {
   /** Ended: LeaseEnd. Left: the OutcomeCode of the wait's final result. Refused: it. Else 0. */
   cause = 0;
   principal = 0;
-  /** Byte-store handle of the name, valid until the next entry begins. */
+  /** Byte-store handle of the name, valid until the next entry begins; 0: of no lock. */
   name = 0;
   /** Position in the entry of the command that brought it about; -1: the sweep did. */
   position = -1;

@@ -30,6 +30,13 @@ import {
   readRule,
 } from './readings.js';
 import { recallResult, refuseField } from './requests.js';
+import {
+  applyRestored,
+  digestGrace,
+  greatestTtl,
+  type RestoreTerms,
+  restoredState,
+} from './restored-state.js';
 import { applySessionClose, applySessionOpen, applySessionRenew } from './sessions.js';
 import { type SettingName, SettingNumber, type Settings } from './settings.js';
 import { writeSnapshot } from './snapshot-writer.js';
@@ -39,6 +46,7 @@ import { NONE } from './tables/table.js';
 import { applyKeepWaits, applySettings } from './upkeep.js';
 
 const TAG_COUNTERS = 8;
+const NO_NAME = new Uint8Array(0);
 
 /** How many records of each kind there are, for status and metrics. */
 export interface MachineCounts {
@@ -96,6 +104,7 @@ export class LockMachine {
   /** True while some record waits for a moment in cluster time: then an idle leader pulses. */
   get hasDeadlines(): boolean {
     const { leases, waits, sessions, results } = this.state;
+    if (this.state.grantsFrom > 0) return true;
     return (
       leases.count > 0 || waits.count > 0 || sessions.count > 0 || results.retentions.count > 0
     );
@@ -179,6 +188,9 @@ export class LockMachine {
       case CommandKind.ReportRefusal:
         applyAdmin(state, command, outcome);
         return;
+      case CommandKind.Restored:
+        applyRestored(state, command, outcome);
+        return;
       default:
         refuseField(outcome, OutcomeCode.BadRequest, 'command');
     }
@@ -194,13 +206,14 @@ export class LockMachine {
     results.digest.settleSome();
   }
 
-  /** Bytes of the lock name that an event is about; `name` is its handle. */
+  /** Bytes of the lock name that an event is about; `name` is its handle, 0 for no lock. */
   nameLength(name: number): number {
-    return this.state.store.lengthOf(name);
+    return name === 0 ? 0 : this.state.store.lengthOf(name);
   }
 
   /** Writes that name into `target` from `offset` on. */
   copyName(name: number, target: Uint8Array, offset: number): void {
+    if (name === 0) return;
     const { store } = this.state;
     const page = store.pageOf(name);
     const from = store.offsetOf(name);
@@ -210,7 +223,7 @@ export class LockMachine {
 
   /** A copy of the lock name an event is about. */
   eventName(event: LockEvent): Uint8Array {
-    return this.state.store.copyOf(event.name);
+    return event.name === 0 ? NO_NAME : this.state.store.copyOf(event.name);
   }
 
   /**
@@ -238,6 +251,7 @@ export class LockMachine {
     }
     hash.finish();
     sum.add(hash.h0, hash.h1, hash.h2, hash.h3);
+    digestGrace(state, sum);
     return sum.toHex();
   }
 
@@ -255,6 +269,23 @@ export class LockMachine {
       results.digest.settleMost(recordsMax) +
       ended.settleMost(recordsMax);
     return left < recordsMax;
+  }
+
+  /** Cluster time before which nothing is granted, 0 for no such time. */
+  get grantsFrom(): number {
+    return this.state.grantsFrom;
+  }
+
+  /** The largest TTL in the state, ms. */
+  get greatestTtlMs(): number {
+    return greatestTtl(this.state);
+  }
+
+  /** The machine that a new cluster begins with when this one's state is restored (I2). */
+  restored(terms: RestoreTerms, digestKey: Uint32Array): LockMachine {
+    const hashSeeds = new Uint32Array(2);
+    const state = restoredState(this.state, terms, digestKey, hashSeeds);
+    return new LockMachine(state.settings, digestKey, hashSeeds, state);
   }
 
   /**

@@ -6,6 +6,7 @@
  * alone.
  */
 import { ByteStore } from '../../collections/byte-store.js';
+import { DeadlineHeap } from '../../collections/deadline-heap.js';
 import { RecordHash } from '../../collections/digest.js';
 import { sipHash128 } from '../../collections/sip-hash.js';
 import { CompletionBatch } from './completion.js';
@@ -51,6 +52,10 @@ export class MachineState {
   /** Floor F: the highest last revision of any idle lock that was deleted. */
   idleFloor = 0;
   sessionNumber = 0;
+  /** Cluster time before which nothing is granted, after a restore (grace.ts); 0: none. */
+  grantsFrom = 0;
+  /** Free locks with a queue that wait for it, by the place of their first waiter. */
+  readonly reserved = new DeadlineHeap();
   /** Index of the last entry applied. */
   appliedIndex = 0;
   /** Stamp of the last entry applied: cluster time in ms. */

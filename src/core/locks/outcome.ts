@@ -40,6 +40,8 @@ export const LeaseEnd = {
   SessionClosed: 4,
   Forced: 5,
   TakenOver: 6,
+  /** The state was restored from a time when the lease was held. */
+  Restored: 7,
 } as const;
 export type LeaseEnd = (typeof LeaseEnd)[keyof typeof LeaseEnd];
 

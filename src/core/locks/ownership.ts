@@ -9,6 +9,7 @@ import { EventKind } from './event.js';
 import { DrawPurpose, type MachineState } from './machine-state.js';
 import { LeaseEnd, OutcomeCode } from './outcome.js';
 import { finishPending } from './requests.js';
+import { onReservedLeft } from './reserved-locks.js';
 import { NONE } from './tables/table.js';
 
 /** When the lease dies: SEMANTICS, Leases. */
@@ -59,6 +60,7 @@ export function grant(
 ): number {
   const locks = state.locks;
   assert(locks.holder[lock] === NONE, 'I1: a lock is granted only when nobody holds it');
+  assert(state.now >= state.grantsFrom, 'I2: nothing is granted in the grace of a restore');
   const token = state.nextRevision();
   assert(token > (locks.lastRevision[lock] as number), 'I2: a token exceeds all before it');
   state.nextDraw();
@@ -240,7 +242,9 @@ export function leaveQueue(state: MachineState, wait: number, code: number): voi
   completion.outcome.code = code;
   completion.outcome.revision = revision;
   finishPending(state, state.waits.result[wait] as number, completion.outcome);
+  const lock = state.waits.lock[wait] as number;
   removeWait(state, wait);
+  onReservedLeft(state, lock);
 }
 
 /** A waiter that is past its deadline leaves, by the cause that applies to it. */
@@ -316,6 +320,12 @@ function grantWaiter(state: MachineState, lock: number, wait: number): void {
   removeWait(state, wait);
 }
 
+/** The grace is over for a lock that was kept free: its first live waiter is granted. */
+export function releaseReserved(state: MachineState, lock: number): void {
+  state.reserved.remove(lock);
+  handOver(state, lock);
+}
+
 /** Ends what is overdue on this lock, as the sweep would have (SEMANTICS, Time and order). */
 export function settleLock(state: MachineState, lock: number): void {
   if (state.isDrained) return;
@@ -330,4 +340,5 @@ export function settleLock(state: MachineState, lock: number): void {
     wait = next;
   }
   if (isFreed) handOver(state, lock);
+  else if (state.now >= state.grantsFrom && state.reserved.has(lock)) releaseReserved(state, lock);
 }

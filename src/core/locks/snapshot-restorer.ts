@@ -11,6 +11,7 @@ import { RowReader } from '../../collections/row-bytes.js';
 import { LockMachine } from './lock-machine.js';
 import { MachineState } from './machine-state.js';
 import { appendToSession, leaseDeadline, linkWait, waitDeadline } from './ownership.js';
+import { reserveLock } from './reserved-locks.js';
 import { areSettingsValid, defaultSettings, type SettingName, settingNameOf } from './settings.js';
 import { NO_ROW, ROW_ORDER, RowKind } from './snapshot-rows.js';
 import { ResultState } from './tables/result-table.js';
@@ -61,8 +62,8 @@ export class MachineRestorer {
   finish(): LockMachine | null {
     if (this.wrong === '' && !this.isEnded) this.refuse('the rows end before their last one');
     if (this.wrong !== '' || this.state === null) return null;
-    const { settings, locks, leases } = this.state;
-    if (leases.count + locks.idleCount !== locks.count) {
+    const { settings, locks, leases, reserved } = this.state;
+    if (leases.count + locks.idleCount + reserved.count !== locks.count) {
       this.refuse('a lock that is neither held nor idle');
       return null;
     }
@@ -89,6 +90,9 @@ export class MachineRestorer {
 
   private readRecord(kind: number, state: MachineState): void {
     switch (kind) {
+      case RowKind.Grace:
+        if (!readGrace(state, this.input)) this.refuse('a grace twice, or without an end');
+        return;
       case RowKind.Session:
         readSession(state, this.input);
         return;
@@ -174,6 +178,13 @@ function readBytes(state: MachineState, input: RowReader): number {
   input.string();
   if (input.stringOffset < 0) return 0;
   return state.store.store(input.bytes, input.stringOffset, input.stringBytes);
+}
+
+function readGrace(state: MachineState, input: RowReader): boolean {
+  const grantsFrom = input.number();
+  if (state.grantsFrom !== 0 || grantsFrom <= 0) return false;
+  state.grantsFrom = grantsFrom;
+  return true;
 }
 
 function readSession(state: MachineState, input: RowReader): void {
@@ -272,8 +283,16 @@ function readWait(state: MachineState, input: RowReader): boolean {
   waits.metadata[slot] = readBytes(state, input);
   if (lock >= locks.count || !isPosition(sessionRow, sessions.count)) return false;
   linkWait(state, slot);
+  if (locks.holder[lock] === NONE && !keepReserved(state, lock)) return false;
   waits.deadlines.push(slot, Math.max(0, waitDeadline(state, slot)), place);
   state.countsOf(principal).waits += 1;
+  return true;
+}
+
+/** Waiters without a holder are there only in the grace of a restored state. */
+function keepReserved(state: MachineState, lock: number): boolean {
+  if (state.grantsFrom === 0 || state.locks.isIdleAt(lock)) return false;
+  if (!state.reserved.has(lock)) reserveLock(state, lock);
   return true;
 }
 

@@ -18,6 +18,8 @@ import { NONE } from './tables/table.js';
 export const RowKind = {
   /** Counters and settings; the first row, and one only. */
   Head: 1,
+  /** While a restored state grants nothing: until when. */
+  Grace: 10,
   Session: 2,
   Lock: 3,
   Lease: 4,
@@ -56,6 +58,11 @@ export function writeHead(state: MachineState, out: RowWriter): void {
     out.u32(SettingNumber[name]);
     out.number(state.settings[name]);
   }
+}
+
+export function writeGrace(state: MachineState, out: RowWriter): void {
+  out.u8(RowKind.Grace);
+  out.number(state.grantsFrom);
 }
 
 export function writeSession(state: MachineState, slot: number, out: RowWriter): void {

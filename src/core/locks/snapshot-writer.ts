@@ -13,6 +13,7 @@ import {
   writeDisabled,
   writeEnd,
   writeEnded,
+  writeGrace,
   writeHead,
   writeLease,
   writeLock,
@@ -60,6 +61,10 @@ export function writeSnapshot(
   const { out } = chunks;
   writeHead(state, out);
   chunks.endRow();
+  if (state.grantsFrom > 0) {
+    writeGrace(state, out);
+    chunks.endRow();
+  }
   const sessions = writeSessions(state, chunks);
   const locks = writeLocks(state, chunks);
   const positions: RowPositions = { sessions, locks };

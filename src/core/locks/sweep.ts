@@ -6,7 +6,13 @@
  * Called by: lock-machine.ts.
  */
 import type { MachineState } from './machine-state.js';
-import { endOverdueLease, leaseDeadline, leaveOverdue, waitDeadline } from './ownership.js';
+import {
+  endOverdueLease,
+  leaseDeadline,
+  leaveOverdue,
+  releaseReserved,
+  waitDeadline,
+} from './ownership.js';
 import { endSession, forgetSession } from './sessions.js';
 import { SessionState } from './tables/session-table.js';
 import { NONE } from './tables/table.js';
@@ -25,8 +31,9 @@ export function forgetIdleLocks(state: MachineState): void {
 export function sweep(state: MachineState): void {
   const areLeasesDrained = sweepLeases(state);
   const areWaitsDrained = sweepWaits(state);
+  const isGraceOver = sweepReserved(state);
   const areSessionsDrained = sweepSessions(state);
-  state.isDrained = areLeasesDrained && areWaitsDrained && areSessionsDrained;
+  state.isDrained = areLeasesDrained && areWaitsDrained && isGraceOver && areSessionsDrained;
   sweepResults(state);
   sweepEndedSessions(state);
 }
@@ -62,6 +69,18 @@ function sweepWaits(state: MachineState): boolean {
     leaveOverdue(state, wait);
     freed += 1;
   }
+  return true;
+}
+
+/** Once the grace of a restore is over, the locks that it kept free go to who waits for them. */
+function sweepReserved(state: MachineState): boolean {
+  const { reserved, settings } = state;
+  if (state.grantsFrom === 0 || state.now < state.grantsFrom) return true;
+  for (let freed = 0; reserved.count > 0; freed += 1) {
+    if (freed === settings.expiriesPerEntryMax) return false;
+    releaseReserved(state, reserved.top());
+  }
+  state.grantsFrom = 0;
   return true;
 }
 

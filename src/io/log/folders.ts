@@ -3,10 +3,19 @@
  *
  * Owns: the way down from the deepest folder that is there. Node's recursive mkdir is not used for
  * what a user names: below /proc it never comes back. Never: deletes. Throws the system's error of
- * the level that cannot be made. Used by: log.ts, cli/commands/dev.ts.
+ * the level that cannot be made. Also the mark in the name of a folder that is not whole yet, which
+ * no node may be started from. Used by: log.ts, server/new-cluster.ts, cli/commands/dev.ts.
  */
 import fs from 'node:fs';
 import path from 'node:path';
+
+/** In the name of a folder that is being made and gets its own name when it is whole. */
+export const UNFINISHED_MARK = '.unfinished-';
+
+/** True when `folder` lies in what a command has left that was cut off. */
+export function isUnfinished(folder: string): boolean {
+  return path.resolve(folder).includes(UNFINISHED_MARK);
+}
 
 /** Makes `folder` and what is missing above it. Throws ENOTDIR, EACCES, ENOENT, ENOSPC, … */
 export function makeFolders(folder: string): void {

@@ -17,7 +17,7 @@ import type { AppendOrder, LogEvents, LogPort, LogState } from '../../replica/po
 import type { SnapshotManifest } from '../../wire/snapshot-manifest.js';
 import { openSnapshots } from '../snapshots/snapshot-folder.js';
 import { FolderLock } from './folder-lock.js';
-import { makeFolders } from './folders.js';
+import { isUnfinished, makeFolders } from './folders.js';
 import { LogError, LogErrorCode } from './log-error.js';
 import { makeRing, RingWriter } from './order-ring.js';
 import {
@@ -247,6 +247,10 @@ function awaitOpened(worker: Worker, options: LogOptions): Promise<OpenedLog> {
 
 /** Makes the data folder. Throws LogError FOLDER_UNUSABLE with the system's code. */
 function makeDataFolder(folder: string): void {
+  if (isUnfinished(folder)) {
+    const text = `Delete ${folder}, and restore again: a restore was cut off before it was whole.`;
+    throw new LogError(LogErrorCode.FolderUnusable, text);
+  }
   try {
     makeFolders(folder);
   } catch (error) {

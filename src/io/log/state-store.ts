@@ -58,9 +58,17 @@ export class StateStore {
     return new StateStore(environment, state);
   }
 
+  /** Makes `state/` below `folder`, which has none, with this record; durable when it returns. */
+  static write(folder: string, state: StateRecord): void {
+    StateStore.createWith(path.join(folder, 'state'), state).close();
+  }
+
   private static create(place: string, nodeId: number): StateStore {
     const diskId = new Uint8Array(randomBytes(DISK_ID_BYTES));
-    const state: StateRecord = { term: 0, votedFor: 0, nodeId, diskId, founding: null };
+    return StateStore.createWith(place, { term: 0, votedFor: 0, nodeId, diskId, founding: null });
+  }
+
+  private static createWith(place: string, state: StateRecord): StateStore {
     const store = new StateStore(Environment.create(place, FILE_BYTES), state);
     store.save(state);
     return store;

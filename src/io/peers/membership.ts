@@ -38,17 +38,24 @@ function refusal(verdict: PeerVerdict, text: string): PeerHelloReply {
   return { verdict, text };
 }
 
+/** Judges who takes a backup: it need not be a member, and means this cluster. */
+export function judgeBackup(hello: PeerHello, { clusterId }: Membership): PeerHelloReply {
+  if (hello.version !== PEER_VERSION) {
+    const text = `peer protocol ${hello.version} of node ${hello.nodeId}, wanted ${PEER_VERSION}`;
+    return refusal(PeerVerdict.UnsupportedVersion, text);
+  }
+  if (!isSameId(hello.clusterId, clusterId)) {
+    const ids = `${hex(hello.clusterId)}, wanted ${hex(clusterId)}`;
+    return refusal(PeerVerdict.OtherCluster, `node ${hello.nodeId} is of cluster ${ids}`);
+  }
+  return refusal(PeerVerdict.Welcome, '');
+}
+
 /** Judges the caller that sent `hello`; the verdict is Welcome or says what does not fit. */
 export function judgeHello(hello: PeerHello, membership: Membership): PeerHelloReply {
   const { nodeId } = hello;
-  if (hello.version !== PEER_VERSION) {
-    const text = `peer protocol ${hello.version} of node ${nodeId}, wanted ${PEER_VERSION}`;
-    return refusal(PeerVerdict.UnsupportedVersion, text);
-  }
-  if (!isSameId(hello.clusterId, membership.clusterId)) {
-    const ids = `${hex(hello.clusterId)}, wanted ${hex(membership.clusterId)}`;
-    return refusal(PeerVerdict.OtherCluster, `node ${nodeId} is of cluster ${ids}`);
-  }
+  const general = judgeBackup(hello, membership);
+  if (general.verdict !== PeerVerdict.Welcome) return general;
   const member = membership.members.find((candidate) => candidate.nodeId === nodeId);
   if (member === undefined || nodeId === membership.nodeId) {
     return refusal(PeerVerdict.UnknownNode, `node ${nodeId} is no other member of this cluster`);

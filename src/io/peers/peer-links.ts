@@ -10,7 +10,7 @@ import type { Message } from '../../core/raft/message.js';
 import { PEER_PROBE_MS } from '../../limits.js';
 import type { PeerPort } from '../../replica/ports.js';
 import { PEER_VERSION, type PeerHello, type PeerHelloReply } from '../../wire/peer.js';
-import { judgeHello, type Membership, type PeerMember } from './membership.js';
+import { judgeBackup, judgeHello, type Membership, type PeerMember } from './membership.js';
 import { PeerDialer } from './peer-dialer.js';
 import type { PeerGate, PeerServer } from './peer-server.js';
 
@@ -86,8 +86,8 @@ export class PeerLinks implements PeerPort, PeerGate {
     return this.dialers.reduce((sum, dialer) => sum + dialer.droppedMessages, 0);
   }
 
-  judge(hello: PeerHello): PeerHelloReply {
-    return judgeHello(hello, this.membership);
+  judge(hello: PeerHello, isBackup: boolean): PeerHelloReply {
+    return isBackup ? judgeBackup(hello, this.membership) : judgeHello(hello, this.membership);
   }
 
   onMessage(message: Message): void {

@@ -42,7 +42,8 @@ import { checksum, PeerSocket, type PeerSocketOwner } from './peer-socket.js';
 export interface PeerGate {
   /** This node's own hello, sent to each caller that is welcome. */
   readonly hello: PeerHello;
-  judge(hello: PeerHello): PeerHelloReply;
+  /** `isBackup`: it takes a backup, and is no member. */
+  judge(hello: PeerHello, isBackup: boolean): PeerHelloReply;
   /** `message` is the receiver's to keep. */
   onMessage(message: Message): void;
 }
@@ -77,10 +78,13 @@ const NOT_FOUNDED: PeerHelloReply = {
   text: 'this node has no founding record yet',
 };
 
+/** Stands for a node id on a connection that takes a backup: there is one at a time. */
+const BACKUP_GUEST = -1;
+
 /** One accepted connection. */
 class PeerGuest implements PeerSocketOwner {
   readonly link: PeerSocket;
-  /** The node that passed its hello on this connection, 0 before. */
+  /** The node that passed its hello on this connection, or BACKUP_GUEST; 0 before. */
   nodeId = 0;
   /** It fetches a snapshot here, and sends no messages. */
   isFetcher = false;
@@ -107,6 +111,10 @@ class PeerGuest implements PeerSocketOwner {
         const hello = decodePeerHello(bytes, start, end, PeerKind.FetchHello);
         return this.server.onHello(this, hello, true);
       }
+      case PeerKind.BackupHello: {
+        const hello = decodePeerHello(bytes, start, end, PeerKind.BackupHello);
+        return this.server.onHello(this, hello && { ...hello, nodeId: BACKUP_GUEST }, true);
+      }
       case PeerKind.SnapshotAsk:
         return this.onSnapshotAsk(decodeSnapshotAsk(bytes, start, end));
       case PeerKind.ChunkAsk:
@@ -119,6 +127,9 @@ class PeerGuest implements PeerSocketOwner {
   private onSnapshotAsk(leastIndex: number): boolean {
     const { lender } = this.server;
     if (!this.isFetcher || this.isReading || lender === null || leastIndex < 0) return false;
+    if (this.nodeId === BACKUP_GUEST && lender.index < leastIndex) {
+      this.server.onSnapshotWanted?.(leastIndex);
+    }
     this.isReading = true;
     void lender.manifest(leastIndex).then((manifest) => {
       this.isReading = false;
@@ -203,6 +214,9 @@ export class PeerServer {
   /** Who lends snapshots to members that fetch, null for nobody. */
   lender: SnapshotLender | null = null;
 
+  /** A backup wants a snapshot of this index or later, which is not there yet. */
+  onSnapshotWanted: ((leastIndex: number) => void) | null = null;
+
   /** Lets members in from now on; null shuts them out, those that are in included. */
   setGate(gate: PeerGate | null): void {
     this.gate = gate;
@@ -232,7 +246,7 @@ export class PeerServer {
     if (guest.nodeId !== 0 && guest.isFetcher !== isFetcher) return false;
     const { gate } = this;
     if (this.isShut) return false;
-    const reply = gate === null ? NOT_FOUNDED : gate.judge(hello);
+    const reply = gate === null ? NOT_FOUNDED : gate.judge(hello, hello.nodeId === BACKUP_GUEST);
     if (reply.verdict !== PeerVerdict.Welcome || gate === null) {
       if (gate !== null) this.notes.note(`refused a peer: ${reply.text}`);
       encodePeerHelloReply(guest.link.out, reply, checksum);
@@ -271,6 +285,9 @@ export class PeerServer {
 
   onGuestGone(guest: PeerGuest): void {
     this.guests.delete(guest);
+    // A backup does not come again for the rest: the next snapshot need not wait for it.
+    const isLast = ![...this.guests].some(({ isFetcher }) => isFetcher);
+    if (guest.nodeId === BACKUP_GUEST && isLast) this.lender?.giveBack();
   }
 
   /** A node has one connection of a kind: the newest, since an older one may be half open. */

@@ -1,5 +1,5 @@
 /**
- * Fetches another member's snapshot on a connection of its own.
+ * Fetches a member's snapshot on a connection of its own.
  *
  * Owns: the connection, on which one question is out at a time. Never: what is asked and what
  * becomes of the answers (snapshot-fetch.ts). Run on a worker thread, so that neither checksums nor
@@ -25,6 +25,8 @@ export interface FetchTask {
   /** Who asks. */
   readonly hello: PeerHello;
   readonly leastIndex: number;
+  /** True: no member asks, and the one that is asked makes a snapshot if it has none. */
+  readonly isBackup?: boolean;
   /** Ms for one answer, SNAPSHOT_ANSWER_MS_MAX by default. */
   readonly answerMsMax?: number;
 }
@@ -85,9 +87,10 @@ class Asker {
   }
 }
 
-async function greet(asker: Asker, hello: PeerHello): Promise<void> {
+async function greet(asker: Asker, { hello, isBackup = false }: FetchTask): Promise<void> {
+  const kind = isBackup ? PeerKind.BackupHello : PeerKind.FetchHello;
   const reply = await asker.ask(
-    ({ out }) => encodePeerHello(out, hello, checksum, PeerKind.FetchHello),
+    ({ out }) => encodePeerHello(out, hello, checksum, kind),
     decodePeerHelloReply,
   );
   if (reply.verdict !== PeerVerdict.Welcome) throw new Error(`it refuses this node: ${reply.text}`);
@@ -102,7 +105,7 @@ export async function fetchSnapshot(task: FetchTask): Promise<FetchResult> {
   const { dataFolder, hello, leastIndex } = task;
   const steps = fetchSteps({ dataFolder, clusterId: hello.clusterId, leastIndex });
   try {
-    await greet(asker, hello);
+    await greet(asker, task);
     let step = steps.next();
     while (step.done !== true) {
       const question = step.value;

@@ -42,6 +42,13 @@ export interface FetchResult {
   readonly bytes: number;
 }
 
+/** The member has none that is new enough. */
+export class NoSnapshotYet extends Error {
+  constructor(leastIndex: number) {
+    super(`it has no snapshot of index ${leastIndex} or later`);
+  }
+}
+
 /** A question to the member: how to put it, and its answer's bytes, null for no answer to it. */
 export interface Question {
   encode(out: OutBuffer): void;
@@ -75,7 +82,7 @@ function* askManifest({ clusterId, leastIndex }: FetchGoal): Fetch<SnapshotManif
     encode: (out) => encodeSnapshotAsk(out, leastIndex, checksum),
     decode: decodeSnapshotTell,
   };
-  if (bytes.length === 0) throw new Error(`it has no snapshot of index ${leastIndex} or later`);
+  if (bytes.length === 0) throw new NoSnapshotYet(leastIndex);
   const manifest = decodeManifest(copyOf(bytes, 0, bytes.length));
   if (typeof manifest === 'string') throw new Error(`its manifest ${manifest}`);
   if (!isSameId(manifest.clusterId, clusterId)) throw new Error('of another cluster');

@@ -30,6 +30,8 @@ export interface ReplayReport {
   /** Index of the base that the last stretch began with, 0 for the founding. */
   readonly from: number;
   readonly end: StatePoint;
+  /** The state itself. */
+  readonly machine: LockMachine;
   /** The same at the last index that is known to be committed, null where that is not reached. */
   readonly committed: StatePoint | null;
   /** Indices of the snapshots that the log before them gives as well. */
@@ -188,7 +190,7 @@ export function replayFolder(
   if (replay.isBroken) return null;
   const { from, committed, compared } = replay;
   const isCut = replay.index < Math.min(at, task.lastIndex);
-  return { from, end: replay.point(), committed, compared, isCut };
+  return { from, end: replay.point(), machine: replay.machine, committed, compared, isCut };
 }
 
 /** Applies entries up to `to`, as far as they can be read. */

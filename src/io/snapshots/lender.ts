@@ -29,6 +29,11 @@ export class SnapshotLender {
     return this.nowMs() - this.lentAtMs < SNAPSHOT_LENT_MS;
   }
 
+  /** Nobody reads it any more. */
+  giveBack(): void {
+    this.lentAtMs = Number.NEGATIVE_INFINITY;
+  }
+
   /** Folder of the snapshot that is lent to who needs `leastIndex` or later, '' for none. */
   lendManifest(leastIndex: number): string {
     const { index } = this;

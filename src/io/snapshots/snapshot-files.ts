@@ -18,7 +18,7 @@ import {
 import { writing } from '../failed-write.js';
 import { syncFolder } from '../sync-folder.js';
 
-const MANIFEST = 'MANIFEST';
+export const MANIFEST_FILE = 'MANIFEST';
 const CRC_BYTES = 4;
 
 /** The file of a chunk, 0 for the first. */
@@ -77,13 +77,13 @@ export function writeManifest(folder: string, manifest: SnapshotManifest): void 
   const bytes = new Uint8Array(CRC_BYTES + body.length);
   new DataView(bytes.buffer).setUint32(0, crc32(body));
   bytes.set(body, CRC_BYTES);
-  writeDurably(path.join(folder, MANIFEST), bytes);
+  writeDurably(path.join(folder, MANIFEST_FILE), bytes);
   writing(() => syncFolder(folder));
 }
 
 /** The manifest in `folder`, or in words why there is none. */
 export function readManifest(folder: string): SnapshotManifest | string {
-  const file = path.join(folder, MANIFEST);
+  const file = path.join(folder, MANIFEST_FILE);
   if (!fs.existsSync(file)) return 'the manifest is missing';
   if (fs.statSync(file).size > CRC_BYTES + MANIFEST_BYTES_MAX) return 'the manifest is too long';
   const bytes = fs.readFileSync(file);
@@ -96,7 +96,7 @@ export function readManifest(folder: string): SnapshotManifest | string {
 
 /** The manifest's own bytes, as they go to another node, which checks them. */
 export async function manifestBody(folder: string): Promise<Uint8Array> {
-  return (await fs.promises.readFile(path.join(folder, MANIFEST))).subarray(CRC_BYTES);
+  return (await fs.promises.readFile(path.join(folder, MANIFEST_FILE))).subarray(CRC_BYTES);
 }
 
 /** Null when `bytes` is the chunk that the manifest names, else what is wrong. */

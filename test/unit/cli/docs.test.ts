@@ -46,7 +46,7 @@ function sources(): string[] {
 
 t.test('every code that the program gives by itself is in the table, and in use', async (t) => {
   const pattern =
-    /(?:new CliError\(|output\.failure\(|\.failure\(|run\.fail\(|exitCodeOf\()\s*'([A-Z_]+)'/g;
+    /(?:new (?:CliError|RestoreRefused)\(|\.failure\(|run\.fail\(|exitCodeOf\()\s*'([A-Z_]+)'/g;
   const used = new Set<string>(['USAGE']);
   for (const text of sources()) {
     for (const [, code = ''] of text.matchAll(pattern)) used.add(code);

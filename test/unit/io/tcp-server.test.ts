@@ -275,7 +275,7 @@ t.test('closing says the last words, once, and frees the port', async (t) => {
   client.send(Buffer.alloc(1 << 20, 1));
   t.ok((await client.ended()).subarray(9).equals(words));
   const stays = new RawClient(t, port);
-  await waitFor('the next one', () => server.connectionCount === 1);
+  await waitFor('the next one', () => echo.open.length === 2);
   await server.close();
   await stays.ended();
   t.equal(echo.closed.length, 2);

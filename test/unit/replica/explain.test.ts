@@ -529,12 +529,14 @@ t.test('the situations name most causes, and the rest cannot be brought about ye
   const named = new Set(SITUATIONS.map(([, { cause }]) => cause));
   t.ok(SITUATIONS.length >= 20);
   const rest = Object.keys(EXPLAIN_CAUSES).filter((cause) => !named.has(cause as ExplainCause));
-  // Take-overs come with a later release; overdue and handing_over last for less than an entry;
-  // free: the events of the lock have left memory.
+  // Take-overs come with a later release, a restore with a new cluster; overdue and handing_over
+  // last for less than an entry; free: the events of the lock have left memory.
   t.same(rest.sort(), [
     'free',
     'free_taken_over',
+    'grace',
     'handing_over',
+    'lost_restored',
     'lost_taken_over',
     'overdue',
     'yours_overdue',
@@ -553,6 +555,12 @@ t.test('what lasts for less than an entry is named too', async (t) => {
   const granted = [7, 1, LOCK, 7, 0, 0, 1, 1_000];
   t.equal(of([row(null, 0), [granted], null, null]), 'overdue');
   t.equal(of([row(null, 1, [[8, 1, 9_000, 1, null]]), [], null, null]), 'handing_over');
+  const rest = [9, 9, null, [], 7_000];
+  const grace = { fields: [null, [], null, null, ...rest], clusterTimeMs: 5_000 };
+  t.match(explanationOf(grace as unknown as Reply, LOCK), {
+    cause: 'grace',
+    frees: /^cluster time 7000: /,
+  });
   t.equal(of([row(null, 0), [], null, null]), 'free');
   t.equal(of([null, [[8, 2, LOCK, 7, 0, 5, 1, 2_000]], null, null]), 'free_forced');
   t.equal(of([null, [[8, 2, LOCK, 7, 0, 6, 1, 2_000]], null, null]), 'free_taken_over');

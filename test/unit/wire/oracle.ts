@@ -233,6 +233,11 @@ export const validOperations: fc.Arbitrary<PackValue[]> = fc.oneof(
     fc.constant([null, null, null, null]),
     fc.tuple(fc.array(fc.tuple(positives, integers), { minLength: 1, maxLength: 40 })),
   ),
+  operations(
+    CommandKind.Restored,
+    fc.constant([null, null, null, null]),
+    fc.tuple(fc.uint8Array({ minLength: 1, maxLength: 1_024 })),
+  ),
 );
 
 /** Without the nils at the end. */
@@ -337,6 +342,8 @@ function fieldsOf(command: Command): PackValue[] {
           ? command.targetSequence
           : rangeOrNil(command, command.targetOffset, command.targetBytes),
       ];
+    case CommandKind.Restored:
+      return [note];
     case CommandKind.KeepWaits:
       return [listed];
     case CommandKind.Settings:

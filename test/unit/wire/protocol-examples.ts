@@ -388,6 +388,7 @@ const EXPLANATIONS: readonly Example[] = [
         lease: null,
         revision: 64,
         appliedIndex: 310,
+        grantsFrom: 0,
       });
     },
   ),
