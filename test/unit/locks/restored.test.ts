@@ -88,6 +88,17 @@ t.test('old lease ids are stale: those that were held by the restore', async (t)
   t.match(log.answer(0, release(gone)), { code: OutcomeCode.Ok, replay: true }, 'released again');
 });
 
+t.test('of more leases than are remembered, the newest are', async (t) => {
+  const log = new LockDriver({ endedLeasesMax: 16 });
+  const tokens = Array.from({ length: 20 }, (_, at) => {
+    return log.answer(0, acquire(`n${at}`, `n${at}`)).token;
+  });
+  restore(log);
+  const causes = tokens.map((token) => log.answer(0, renew(token)).cause);
+  const [unknown, restored] = [LeaseEnd.Unknown, LeaseEnd.Restored];
+  t.strictSame(causes, [...new Array(4).fill(unknown), ...new Array(16).fill(restored)]);
+});
+
 t.test(
   'no expected_revision of before passes, also where the lock was only waited for',
   async (t) => {
@@ -243,4 +254,6 @@ t.test('restores of one state agree on every node, and differ by cluster', async
   t.equal(one.machine.digest(), other.machine.digest());
   t.equal(one.machine.restored(TERMS, 5).digest(), other.machine.restored(TERMS, 5).digest());
   t.not(one.machine.restored(TERMS, 5).digest(), one.machine.restored(TERMS, 6).digest());
+  const longer = { ...TERMS, graceMs: GRACE_MS + 1 };
+  t.not(one.machine.restored(TERMS, 5).digest(), one.machine.restored(longer, 5).digest());
 });
