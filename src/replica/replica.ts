@@ -162,7 +162,8 @@ export class Replica implements LogEvents, SnapshotEvents, HistoryEvents {
   /** Makes a snapshot of `leastIndex` or later as soon as that is applied, for a backup. */
   wantSnapshot(leastIndex: number): void {
     const { compaction, options } = this.state;
-    compaction.wantedIndex = Math.max(compaction.wantedIndex, leastIndex);
+    // Who waits asks again and again: the last one counts, so that nobody's mistake stays.
+    compaction.wantedIndex = leastIndex;
     options.turn.soon();
   }
 

@@ -72,7 +72,7 @@ t.test('sessions, leases, waits, results and lock records are gone; settings sta
   restore(log);
   const nothing = { locks: 0, leases: 0, waits: 0, sessions: 0, results: 0 };
   t.strictSame(log.machine.counts, { ...nothing, disabled: 1 }, 'what is disabled stays so');
-  t.match(log.answer(0, acquire('shut/7', 'y')), { code: OutcomeCode.Disabled });
+  t.match(log.answer(0, acquire('shut/7', 'z')), { code: OutcomeCode.Disabled });
   log.after(GRACE_MS);
   t.match(log.answer(0, acquire('a', 'x', { waitMs: 50_001 })), { code: OutcomeCode.BadRequest });
   const repeated = log.answer(0, acquire('held', 'held', { ttlMs: 20_000 }));
@@ -90,6 +90,17 @@ t.test('old lease ids are stale: those that were held by the restore', async (t)
     t.equal(log.answer(0, release(token)).code, OutcomeCode.StaleLease);
   }
   t.match(log.answer(0, release(gone)), { code: OutcomeCode.Ok, replay: true }, 'released again');
+});
+
+t.test('of more leases than are remembered, the newest are', async (t) => {
+  const log = new LockDriver({ endedLeasesMax: 16 });
+  const tokens = Array.from({ length: 20 }, (_, at) => {
+    return log.answer(0, acquire(`n${at}`, `n${at}`)).token;
+  });
+  restore(log);
+  const causes = tokens.map((token) => log.answer(0, renew(token)).cause);
+  const [unknown, restored] = [LeaseEnd.Unknown, LeaseEnd.Restored];
+  t.strictSame(causes, [...new Array(4).fill(unknown), ...new Array(16).fill(restored)]);
 });
 
 t.test(
@@ -247,4 +258,6 @@ t.test('restores of one state agree on every node, and differ by cluster', async
   t.equal(one.machine.digest(), other.machine.digest());
   t.equal(one.machine.restored(TERMS, 5).digest(), other.machine.restored(TERMS, 5).digest());
   t.not(one.machine.restored(TERMS, 5).digest(), one.machine.restored(TERMS, 6).digest());
+  const longer = { ...TERMS, graceMs: GRACE_MS + 1 };
+  t.not(one.machine.restored(TERMS, 5).digest(), one.machine.restored(longer, 5).digest());
 });
