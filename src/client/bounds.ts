@@ -32,6 +32,9 @@ export const JEOPARDY_TTL_SHARE = 1 / 9;
 /** … and never later than this. */
 export const JEOPARDY_MS_MAX = 2_000;
 
+/** Leases of a session that each of its renewals is followed by a look at, in turn. */
+export const LEASES_CHECKED_MAX = 16;
+
 /** A renewal is unanswered: the node has at least this long to answer a ping. */
 export const SUSPECT_MS_MIN = 200;
 

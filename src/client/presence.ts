@@ -15,6 +15,7 @@ import type { Binding } from './call.js';
 import type { Sample } from './deadline.js';
 import { ErrorCode, HoldfastError } from './errors.js';
 import { Hold } from './hold.js';
+import { LeaseChecks } from './lease-checks.js';
 import type { Keeper, Ownership } from './ownership.js';
 import type { Parts } from './parts.js';
 import { type Renewable, RenewalLoop, renewalDeadlineMs } from './renewal-loop.js';
@@ -58,6 +59,7 @@ export class Presence implements Binding, Keeper, Renewable {
   readonly #secret: Uint8Array;
   readonly #loop: RenewalLoop;
   readonly #leases = new Map<string, Ownership>();
+  readonly #checks: LeaseChecks;
   readonly #shortestTtl = new ShortestTtl();
   readonly #watchers = new Set<PresenceWatcher>();
   /** Acquires that wait for the window of sequences, in the order they came. */
@@ -74,6 +76,7 @@ export class Presence implements Binding, Keeper, Renewable {
     this.key = hexOf(init.id);
     const onLost = (error: HoldfastError): void => this.#onLost(error);
     this.hold = new Hold(parts.ambient, 'session', init.sample, init.deadlineMs, onLost);
+    this.#checks = new LeaseChecks(parts, this.#leases);
     this.#loop = new RenewalLoop(parts.ambient, this);
     this.#loop.schedule();
     parts.leader.watch(this);
@@ -242,6 +245,7 @@ export class Presence implements Binding, Keeper, Renewable {
     for (const ownership of [...this.#leases.values()]) {
       ownership.onSessionRenewed(sample, deadlineMs);
     }
+    this.#checks.look(renewalDeadlineMs(this.shortestTtlMs, this.hold.remainingMs()));
     this.#loop.schedule();
   }
 

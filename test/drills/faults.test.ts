@@ -16,6 +16,7 @@ const VIOLATED: Readonly<Record<DrillName, RegExp>> = {
   'leader-change': /the renewal is done by the next leader: \{"type":"failed"/,
   'lost-lease': /no write is done under a token below an earlier one: A, late wrote with token/,
   'watch-compacted': /the watcher believes what the cluster says: .*the watcher believes \d+/,
+  'forced-release': /no write is done under a token below an earlier one: A, late wrote with token/,
   'lost-majority': /every lock is held by its token again: .*was acknowledged at \d+, and is not/,
   'lost-zone': /the other zones serve within 5000 ms: without service for/,
   'full-disk': /the other nodes serve within 5000 ms: without service for/,

@@ -3,11 +3,11 @@
  * say afterwards.
  *
  * Owns: acknowledged grants and releases, requests that were refused without an effect, writes that
- * were refused. Never: an opinion; stream-check.ts and verify.ts have it. Used by: the scenarios.
+ * were refused. Never: an opinion; stream-rules.ts and verify.ts have it. Used by: the scenarios.
  */
 import type { Lease } from '../../client/index.js';
 
-/** A grant, or an end by release, that a client was told of. */
+/** A grant, or an end by release or by force, that a client was told of. */
 export interface Acknowledged {
   readonly type: 'granted' | 'ended';
   readonly lock: string;
@@ -41,6 +41,16 @@ export class Ledger {
   ): void {
     const { name: lock, token, revision } = lease;
     this.acknowledged.push({ type: 'granted', lock, token, revision, requestId });
+  }
+
+  /** An operator was told that a lease is ended. */
+  forced(
+    lease: Pick<Lease, 'name' | 'token'>,
+    revision: number,
+    requestId: string | null = null,
+  ): void {
+    const { name: lock, token } = lease;
+    this.acknowledged.push({ type: 'ended', lock, token, revision, requestId });
   }
 
   released(lease: Pick<Lease, 'name' | 'token'>, revision: number): void {

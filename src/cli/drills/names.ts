@@ -9,6 +9,7 @@ export const DRILL_NAMES = [
   'leader-change',
   'lost-lease',
   'watch-compacted',
+  'forced-release',
   'lost-majority',
   'lost-zone',
   'full-disk',

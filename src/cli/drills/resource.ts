@@ -1,8 +1,9 @@
 /**
  * The guarded resource of a drill: a table in an SQLite file that several processes write.
  *
- * Owns: the table, in which each write leaves a row with its token, in the order in which they were
- * done. A write passes the guard unless the drill's protection is off. Never: judges the rows.
+ * Owns: the table, in which each write and each barrier leaves a row with its token, in the order
+ * in which they were done. Both pass the guard unless the drill's protection is off. Never: judges
+ * the rows.
  * Used by: actor-process.ts, the scenarios, verify.ts.
  */
 
@@ -24,6 +25,8 @@ const TABLE = `CREATE TABLE IF NOT EXISTS writes (
   writer TEXT NOT NULL
 )`;
 const INSERT = 'INSERT INTO writes (lock_name, token, writer) VALUES (?, ?, ?)';
+/** Stands for the writer in the row of a barrier. */
+const BARRIER = 'the barrier';
 const ROWS = 'SELECT writer, token FROM writes WHERE lock_name = ? ORDER BY place';
 
 export class Resource {
@@ -52,7 +55,13 @@ export class Resource {
     else insert(this.database);
   }
 
-  /** Writes done under a lock, the first one first. */
+  /** Raises the mark without a write: from this row on no smaller token may write. */
+  async raise(lock: string, token: number): Promise<void> {
+    if (this.isGuarded) await this.guard.raise(lock, token);
+    this.database.prepare(INSERT).run(lock, token, BARRIER);
+  }
+
+  /** Writes and barriers of a lock, the first one first. */
   rows(lock: string): WrittenRow[] {
     const rows = this.database.prepare(ROWS).all(lock) as unknown as WrittenRow[];
     return rows.map(({ writer, token }) => ({ writer, token: Number(token) }));

@@ -6,6 +6,7 @@
  */
 import type { Drill } from './drill.js';
 import type { DrillName } from './names.js';
+import { forcedRelease } from './scenarios/forced-release.js';
 import { fullDisk } from './scenarios/full-disk.js';
 import { leaderChange } from './scenarios/leader-change.js';
 import { lostLease } from './scenarios/lost-lease.js';
@@ -19,6 +20,7 @@ export const DRILLS: Readonly<Record<DrillName, Drill>> = {
   'leader-change': leaderChange,
   'lost-lease': lostLease,
   'watch-compacted': watchCompacted,
+  'forced-release': forcedRelease,
   'lost-majority': lostMajority,
   'lost-zone': lostZone,
   'full-disk': fullDisk,

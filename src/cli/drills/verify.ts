@@ -3,7 +3,7 @@
  * what clients were told.
  *
  * Owns: reading it: the state of every node, the audit stream of every node, the list of locks, the
- * guard's marks. Never: a rule of the stream (stream-check.ts). What cannot be read is a check that
+ * guard's marks. Never: a rule of the stream (stream-rules.ts). What cannot be read is a check that
  * was not kept, with the reason. Used by: run-drill.ts, canary.ts.
  */
 import type { Client } from '../../client/index.js';
@@ -13,10 +13,11 @@ import type { Json } from '../../wire/event-json.js';
 import { openPages } from '../audit/source.js';
 import { findDisagreement } from '../commands/status.js';
 import { type NodeStatus, readStatus } from '../node-status.js';
+import type { StreamModel } from '../verify/stream-model.js';
 import { type Check, checkOf } from './check.js';
 import type { Ledger } from './ledger.js';
 import type { Resource } from './resource.js';
-import { type AuditEvent, auditEventOf, checkStream, holdersOf } from './stream-check.js';
+import { checkStream } from './stream-rules.js';
 import { until } from './until.js';
 
 /** What is looked at. */
@@ -154,14 +155,9 @@ function sameFaults(streams: readonly Stream[]): string[] {
 }
 
 /** Holders by the events against holders by the list, at one revision. */
-async function checkHolders(
-  evidence: Evidence,
-  events: readonly AuditEvent[],
-  last: number,
-): Promise<Check> {
+async function checkHolders(evidence: Evidence, model: StreamModel, last: number): Promise<Check> {
   const { client, prefix, endpoints, patienceMs } = evidence;
   const what = 'who holds by the stream is who holds by the list';
-  const all = [...events];
   let next = last + 1;
   for (let attempt = 1; attempt <= LIST_ATTEMPTS; attempt += 1) {
     const listed = new Map<string, number>();
@@ -170,10 +166,10 @@ async function checkHolders(
     }
     const news = await readStream(endpoints, prefix, next, patienceMs);
     next = news.next;
-    all.push(...news.rows.map(auditEventOf));
+    for (const row of news.rows) model.take(row);
     // Without news since the last look the list is as old as the events, to the revision.
     if (news.rows.length > 0 && attempt < LIST_ATTEMPTS) continue;
-    const byStream = holdersOf(all);
+    const byStream = new Map(model.holders());
     const names = [...new Set([...listed.keys(), ...byStream.keys()])];
     const differing = names.filter((name) => listed.get(name) !== byStream.get(name));
     const faults = differing.map((name) => {
@@ -223,9 +219,10 @@ async function readStreams(evidence: Evidence, checks: Check[]): Promise<Stream 
       checks.push(checkOf(what, sameFaults(streams), `${streams.length} streams`));
     }
     const rows = evidence.hidesEvent ? withoutOne(first.rows, lock) : first.rows;
-    const events = rows.map(auditEventOf);
-    checks.push(...checkStream({ events, from, last: first.last, isWhole: isOwn }, ledger));
-    checks.push(await checkHolders({ ...evidence, prefix: wanted }, events, first.last));
+    const part = { rows, from, last: first.last, isWhole: isOwn };
+    const { checks: kept, model } = checkStream(part, ledger);
+    checks.push(...kept);
+    checks.push(await checkHolders({ ...evidence, prefix: wanted }, model, first.last));
     return { ...first, rows };
   } catch (error) {
     checks.push(checkOf('the audit stream can be read', [reasonOf(error)], ''));

@@ -17,7 +17,7 @@ import type { Reply } from '../../wire/response.js';
 import { openPages } from '../audit/source.js';
 import { NodeCall } from '../node-call.js';
 import { Check, type Findings } from './finding.js';
-import { type ShownLock, StreamModel } from './stream-model.js';
+import { type ShownLock, type StreamFaults, StreamModel } from './stream-model.js';
 
 /** How often a lock that differs is read again, and the pause before each time. */
 const LOOKS_MAX = 6;
@@ -57,6 +57,14 @@ export interface StreamReport {
   readonly model: StreamModel;
 }
 
+function faultsInto(findings: Findings): StreamFaults {
+  return {
+    add: (_rule, revision, name, found) => {
+      findings.add(Check.Stream, `revision ${revision} of ${name || 'no lock'}`, found);
+    },
+  };
+}
+
 /** The stream of one node, read as far as it is wanted. */
 class Stream {
   readonly model: StreamModel;
@@ -69,7 +77,7 @@ class Stream {
     readonly first: number,
     findings: Findings,
   ) {
-    this.model = new StreamModel(first, findings);
+    this.model = new StreamModel(first, faultsInto(findings));
     this.next = first;
   }
 

@@ -1,17 +1,40 @@
 /**
  * What the audit stream says of each lock, event by event, and whether it could have been so.
  *
- * Owns: the rules: revisions without a gap, tokens that rise, one holder, waiters in their order.
- * It shares no code with the lock machine. A stream that begins late does not know what was before:
- * that is left open, and never guessed. Never: asks a node. Used by: stream-check.ts.
+ * Owns: the rules: revisions without a gap, tokens that rise, one holder, waiters in their order,
+ * no new acquire where an operator has disabled them. It shares no code with the lock machine. A
+ * stream that begins late does not know what was before: that is left open, and never guessed.
+ * Never: asks a node. Used by: stream-check.ts, drills/stream-rules.ts.
  */
 import { crc32 } from 'node:zlib';
 import type { Json } from '../../wire/event-json.js';
-import { Check, type Findings } from './finding.js';
 
 /** Revisions in a block whose events two nodes are compared by. */
 export const BLOCK_REVISIONS = 1_000;
 const UNKNOWN = -1;
+
+/** What an event can break. */
+export const StreamRule = {
+  /** Every revision once, in order; only kinds that are known. */
+  Order: 0,
+  /** Tokens rise, each the revision of its grant. */
+  Tokens: 1,
+  /** One holder at a time. */
+  Holders: 2,
+  /** Waiters are granted in the order of their places. */
+  Queues: 3,
+  /** Nobody is granted or queued anew where that is disabled. */
+  Disabled: 4,
+} as const;
+export type StreamRule = (typeof StreamRule)[keyof typeof StreamRule];
+
+/** Told of each event that breaks a rule. */
+export interface StreamFaults {
+  add(rule: StreamRule, revision: number, name: string, found: string): void;
+}
+
+/** What operators and guards say: no lock changes hands by it. */
+const SAID: ReadonlySet<unknown> = new Set(['refused', 'fenced', 'expelled']);
 
 /** A lock as a node shows it. */
 export interface ShownLock {
@@ -43,19 +66,28 @@ export class StreamModel {
   readonly blocks = new Map<number, number>();
   events = 0;
   private readonly locks = new Map<string, LockTale>();
+  /** Names and prefixes that are disabled; a prefix is true. */
+  private readonly disabled = new Map<
+    string,
+    { readonly name: string; readonly isPrefix: boolean }
+  >();
   private lastToken = 0;
   private blockCrc = 0;
   private isBlockWhole = false;
   /** True when nothing was held or waited for where the stream begins. */
-  private isWhole: boolean;
+  private isFromNothing: boolean;
 
-  /** `first`: the revision that the stream begins with. */
+  /**
+   * @param first the revision that the stream begins with.
+   * @param isWhole false: only locks under a prefix are told, so revisions of others lie between.
+   */
   constructor(
     private readonly first: number,
-    private readonly findings: Findings,
+    private readonly faults: StreamFaults,
+    private readonly isWhole = true,
   ) {
     this.next = first;
-    this.isWhole = first === 1;
+    this.isFromNothing = first === 1;
   }
 
   /** Names of the locks that are held or waited for, as far as is known. */
@@ -65,24 +97,55 @@ export class StreamModel {
     }
   }
 
+  /** Token of the holder of each lock that is held, as far as is known. */
+  *holders(): Generator<readonly [string, number]> {
+    for (const [name, { holder }] of this.locks) if (holder > 0) yield [name, holder];
+  }
+
   take(event: Json): void {
     const revision = Number(event['revision']);
     const name = String(event['name']);
-    if (revision !== this.next) {
-      const found =
-        revision > this.next
-          ? `revisions ${this.next} to ${revision - 1} are missing before it`
-          : `it comes after revision ${this.next - 1}`;
-      this.tell(revision, name, found);
-    }
-    this.next = revision + 1;
+    this.countUp(revision, name);
     this.events += 1;
     this.addToBlock(revision, event);
-    if (event['type'] === 'restored') {
+    const { type } = event;
+    if (type === 'restored') {
       this.onRestored(revision);
       return;
     }
-    const tale = this.locks.get(name) ?? new LockTale(this.isWhole);
+    if (SAID.has(type)) return;
+    if (type === 'disabled' || type === 'enabled') this.onRule(revision, name, event);
+    else this.onLock(revision, name, event);
+  }
+
+  private countUp(revision: number, name: string): void {
+    const { Order } = StreamRule;
+    if (revision < this.next) {
+      this.tell(Order, revision, name, `it comes after revision ${this.next - 1}`);
+    } else if (revision > this.next && this.isWhole) {
+      const found = `revisions ${this.next} to ${revision - 1} are missing before it`;
+      this.tell(Order, revision, name, found);
+    }
+    this.next = Math.max(this.next, revision + 1);
+  }
+
+  private onRule(revision: number, name: string, event: Json): void {
+    const isPrefix = event['place'] === 1;
+    const key = `${isPrefix ? 'p' : 'n'}${name}`;
+    const isOn = this.disabled.has(key);
+    const { Disabled } = StreamRule;
+    if (event['type'] === 'disabled') {
+      if (isOn) this.tell(Disabled, revision, name, 'disabled, which it was already');
+      this.disabled.set(key, { name, isPrefix });
+    } else {
+      const isNews = !isOn && this.first === 1 && this.isWhole;
+      if (isNews) this.tell(Disabled, revision, name, 'enabled, and was not disabled');
+      this.disabled.delete(key);
+    }
+  }
+
+  private onLock(revision: number, name: string, event: Json): void {
+    const tale = this.locks.get(name) ?? new LockTale(this.isFromNothing);
     this.locks.set(name, tale);
     const token = Number(event['fencing_token']);
     const place = Number(event['place']);
@@ -94,14 +157,22 @@ export class StreamModel {
         this.onEnded(tale, revision, name, token);
         break;
       case 'queued':
-        if (place !== revision) this.tell(revision, name, `queued at place ${place}`);
+        if (place !== revision) {
+          this.tell(StreamRule.Queues, revision, name, `queued at place ${place}`);
+        }
+        this.checkEnabled(revision, name, 'queued');
         tale.places.add(place);
         break;
       case 'left':
         this.leave(tale, revision, name, place);
         break;
       default:
-        this.tell(revision, name, `an event of a kind that is not known: ${event['type']}`);
+        this.tell(
+          StreamRule.Order,
+          revision,
+          name,
+          `an event of a kind that is not known: ${event['type']}`,
+        );
     }
     if (tale.isWhole && tale.holder === 0 && tale.places.size === 0) this.locks.delete(name);
   }
@@ -130,8 +201,9 @@ export class StreamModel {
 
   /** A restored state holds nothing; its event is the first of the new cluster. */
   private onRestored(revision: number): void {
-    if (revision === this.first) this.isWhole = true;
-    else this.tell(revision, 'the cluster', 'restored in the middle of its stream');
+    if (revision === this.first) this.isFromNothing = true;
+    else
+      this.tell(StreamRule.Order, revision, 'the cluster', 'restored in the middle of its stream');
   }
 
   private onGranted(
@@ -141,17 +213,20 @@ export class StreamModel {
     token: number,
     place: number,
   ): void {
-    if (token !== revision) this.tell(revision, name, `granted with token ${token}`);
+    if (token !== revision) {
+      this.tell(StreamRule.Tokens, revision, name, `granted with token ${token}`);
+    }
     if (token <= this.lastToken) {
-      this.tell(revision, name, `token ${token} is not above token ${this.lastToken}`);
+      const found = `token ${token} is not above token ${this.lastToken}`;
+      this.tell(StreamRule.Tokens, revision, name, found);
     }
     this.lastToken = Math.max(this.lastToken, token);
     if (tale.holder > 0) {
-      this.tell(revision, name, `granted while token ${tale.holder} has not ended`);
+      const found = `granted while token ${tale.holder} has not ended`;
+      this.tell(StreamRule.Holders, revision, name, found);
     }
     if (place > 0) this.serve(tale, revision, name, place);
-    else if (tale.places.size > 0) this.tell(revision, name, 'granted past those who wait');
-    if (place === 0) tale.isWhole = true;
+    else this.onGrantedAtOnce(tale, revision, name);
     tale.holder = token;
     tale.lastRevision = revision;
   }
@@ -160,7 +235,7 @@ export class StreamModel {
     const isOld = tale.holder === UNKNOWN && token < this.first;
     if (tale.holder !== token && !isOld) {
       const holder = tale.holder > 0 ? `token ${tale.holder} holds it` : 'nobody holds it';
-      this.tell(revision, name, `token ${token} ended, and ${holder}`);
+      this.tell(StreamRule.Holders, revision, name, `token ${token} ended, and ${holder}`);
     }
     tale.holder = 0;
     tale.lastRevision = revision;
@@ -171,7 +246,8 @@ export class StreamModel {
     const [first] = tale.places;
     const isOld = !tale.isWhole && place < this.first;
     if (first !== place && !isOld) {
-      this.tell(revision, name, `place ${place} is granted, first is ${first ?? 'nobody'}`);
+      const found = `place ${place} is granted, first is ${first ?? 'nobody'}`;
+      this.tell(StreamRule.Queues, revision, name, found);
     }
     tale.places.delete(place);
   }
@@ -179,12 +255,31 @@ export class StreamModel {
   private leave(tale: LockTale, revision: number, name: string, place: number): void {
     const isOld = !tale.isWhole && place < this.first;
     if (!tale.places.delete(place) && !isOld) {
-      this.tell(revision, name, `place ${place} leaves, and is not in the queue`);
+      const found = `place ${place} leaves, and is not in the queue`;
+      this.tell(StreamRule.Queues, revision, name, found);
     }
   }
 
-  private tell(revision: number, name: string, found: string): void {
-    this.findings.add(Check.Stream, `revision ${revision} of ${name}`, found);
+  /** Granted without a wait: nobody may have stood there, and acquires must have been taken. */
+  private onGrantedAtOnce(tale: LockTale, revision: number, name: string): void {
+    if (tale.places.size > 0) {
+      this.tell(StreamRule.Queues, revision, name, 'granted past those who wait');
+    }
+    this.checkEnabled(revision, name, 'granted');
+    tale.isWhole = true;
+  }
+
+  private checkEnabled(revision: number, name: string, what: string): void {
+    for (const rule of this.disabled.values()) {
+      const isCovered = rule.isPrefix ? name.startsWith(rule.name) : name === rule.name;
+      if (!isCovered) continue;
+      const words = `${what} while ${rule.name}${rule.isPrefix ? '*' : ''} is disabled`;
+      this.tell(StreamRule.Disabled, revision, name, words);
+    }
+  }
+
+  private tell(rule: StreamRule, revision: number, name: string, found: string): void {
+    this.faults.add(rule, revision, name, found);
   }
 
   private addToBlock(revision: number, event: Json): void {

@@ -17,26 +17,31 @@ import {
   serviceWords,
 } from '../../../src/cli/drills/service.js';
 import { Story } from '../../../src/cli/drills/story.js';
-import {
-  type AuditEvent,
-  auditEventOf,
-  checkStream,
-  holdersOf,
-  type StreamPart,
-} from '../../../src/cli/drills/stream-check.js';
+import { checkStream, type StreamPart } from '../../../src/cli/drills/stream-rules.js';
 import { DRILLS } from '../../../src/cli/drills/table.js';
 import { readTestMode } from '../../../src/cli/drills/test-mode.js';
 import { Hopeless, until } from '../../../src/cli/drills/until.js';
+import type { Json } from '../../../src/wire/event-json.js';
 
 const LOCK = 'a';
 
-function event(revision: number, type: string, given: Partial<AuditEvent> = {}): AuditEvent {
-  const token = type === 'granted' ? revision : 0;
-  return { revision, type, name: LOCK, token, place: 0, cause: null, requestId: null, ...given };
+interface Given {
+  readonly name?: string;
+  readonly token?: number;
+  readonly place?: number;
+  readonly cause?: string;
+  readonly requestId?: string;
+}
+
+/** As `holdfast audit --json` shows it. */
+function event(revision: number, type: string, given: Given = {}): Json {
+  const { name = LOCK, place = 0, cause = null, requestId = null } = given;
+  const { token = type === 'granted' ? revision : 0 } = given;
+  return { revision, type, name, fencing_token: token, place, cause, request_id: requestId };
 }
 
 /** A holds, B waits and is granted when A lets go, and lets go too. */
-const GOOD: readonly AuditEvent[] = [
+const GOOD: readonly Json[] = [
   event(1, 'granted', { requestId: 'one' }),
   event(2, 'queued', { place: 2 }),
   event(3, 'ended', { token: 1, cause: 'released' }),
@@ -44,16 +49,17 @@ const GOOD: readonly AuditEvent[] = [
   event(5, 'ended', { token: 4, cause: 'expired' }),
 ];
 
-function part(events: readonly AuditEvent[], given: Partial<StreamPart> = {}): StreamPart {
-  return { events, from: 1, last: events.at(-1)?.revision ?? 0, isWhole: true, ...given };
+function part(rows: readonly Json[], given: Partial<StreamPart> = {}): StreamPart {
+  return { rows, from: 1, last: Number(rows.at(-1)?.['revision'] ?? 0), isWhole: true, ...given };
 }
 
 function brokenIn(stream: StreamPart, ledger = new Ledger()): string[] {
-  return brokenOf(checkStream(stream, ledger)).map(({ what, found }) => `${what}: ${found}`);
+  const { checks } = checkStream(stream, ledger);
+  return brokenOf(checks).map(({ what, found }) => `${what}: ${found}`);
 }
 
-function without(revision: number): AuditEvent[] {
-  return GOOD.filter((each) => each.revision !== revision);
+function without(revision: number): Json[] {
+  return GOOD.filter((each) => each['revision'] !== revision);
 }
 
 t.test('a stream that can be true breaks no rule', async (t) => {
@@ -62,20 +68,30 @@ t.test('a stream that can be true breaks no rule', async (t) => {
   ledger.released({ name: LOCK, token: 1 }, 3);
   ledger.unborn.push({ requestId: 'never', code: 'NO_QUORUM' });
   t.same(brokenIn(part(GOOD), ledger), []);
-  t.same([...holdersOf(GOOD)], []);
-  t.same([...holdersOf(GOOD.slice(0, 4))], [[LOCK, 4]]);
+  t.same([...checkStream(part(GOOD), ledger).model.holders()], []);
+  const { model } = checkStream(part(GOOD.slice(0, 4)), ledger);
+  t.same([...model.holders()], [[LOCK, 4]]);
 });
 
 t.test('a gap anywhere is named by its revisions', async (t) => {
-  t.match(brokenIn(part(without(1)))[0], /every revision once, in order: revision 1 is missing/);
-  t.match(brokenIn(part(without(3)))[0], /revision 3 is missing/);
+  t.match(
+    brokenIn(part(without(1)))[0],
+    /every revision once, in order: a at 2: revisions 1 to 1 are missing before it/,
+  );
+  t.match(brokenIn(part(without(3)))[0], /a at 4: revisions 3 to 3 are missing/);
   t.match(brokenIn(part(without(5), { last: 5 }))[0], /revision 5 is missing/);
   t.match(brokenIn(part([], { last: 5 }))[0], /revisions 1 to 5 miss/);
-  t.match(brokenIn(part([...GOOD, event(9, 'queued', { place: 9 })]))[0], /revisions 6 to 8 miss/);
+  t.match(
+    brokenIn(part([...GOOD, event(9, 'queued', { place: 9 })]))[0],
+    /revisions 6 to 8 are missing/,
+  );
 });
 
 t.test('what comes twice, late or from nowhere is named', async (t) => {
-  t.match(brokenIn(part([...GOOD, event(5, 'left')], { last: 5 })).join(), /5 comes after 5/);
+  t.match(
+    brokenIn(part([...GOOD, event(5, 'left')], { last: 5 })).join(),
+    /a at 5: it comes after revision 5/,
+  );
   t.match(brokenIn(part(GOOD, { last: 4 }))[0], /revision 5 is beyond the last, 4/);
 });
 
@@ -83,29 +99,44 @@ t.test('of a part of the stream only the order can be judged', async (t) => {
   const some = part(without(2), { isWhole: false, last: 9 });
   t.notMatch(brokenIn(some).join(), /missing|miss/);
   const swapped = [event(3, 'ended', { token: 1 }), event(1, 'granted')];
-  t.match(brokenIn(part(swapped, { isWhole: false, last: 3 })).join(), /1 comes after 3/);
+  t.match(
+    brokenIn(part(swapped, { isWhole: false, last: 3 })).join(),
+    /a at 1: it comes after revision 3/,
+  );
 });
 
 t.test('tokens that fall, or are not the revision of their grant, are seen', async (t) => {
   const fallen = [event(1, 'granted'), event(2, 'granted', { name: 'b', token: 1 })];
   const faults = brokenIn(part(fallen)).join();
-  t.match(faults, /b was granted token 1 at 2/);
-  t.match(faults, /b was granted token 1 after 1/);
+  t.match(faults, /b at 2: granted with token 1/);
+  t.match(faults, /b at 2: token 1 is not above token 1/);
 });
 
 t.test('two holders, and an end of nobody, are seen', async (t) => {
   const two = [event(1, 'granted'), event(2, 'granted')];
-  t.match(brokenIn(part(two))[0], /one holder at a time: a: 2 was granted while 1 held/);
-  t.match(brokenIn(part([event(1, 'ended', { token: 7 })]))[0], /a: 7 ended at 1, nobody held/);
+  t.match(
+    brokenIn(part(two))[0],
+    /one holder at a time: a at 2: granted while token 1 has not ended/,
+  );
+  t.match(
+    brokenIn(part([event(1, 'ended', { token: 7 })]))[0],
+    /a at 1: token 7 ended, and nobody holds it/,
+  );
 });
 
 t.test('a waiter that is passed over is seen, whoever passes', async (t) => {
   const line = [event(1, 'granted'), event(2, 'queued', { place: 2 })];
   const third = [...line, event(3, 'queued', { place: 3 }), event(4, 'ended', { token: 1 })];
   const jumped = [...third, event(5, 'granted', { place: 3 })];
-  t.match(brokenIn(part(jumped))[0], /place 3 was granted before 2/);
-  t.match(brokenIn(part([...third, event(5, 'granted')]))[0], /5 was granted past place 2/);
-  t.match(brokenIn(part([event(1, 'left', { place: 9 })]))[0], /place 9 left at 1, not in line/);
+  t.match(brokenIn(part(jumped))[0], /a at 5: place 3 is granted, first is 2/);
+  t.match(
+    brokenIn(part([...third, event(5, 'granted')]))[0],
+    /a at 5: granted past those who wait/,
+  );
+  t.match(
+    brokenIn(part([event(1, 'left', { place: 9 })]))[0],
+    /a at 1: place 9 leaves, and is not in the queue/,
+  );
 });
 
 t.test('an acknowledgement that the stream does not have is seen', async (t) => {
@@ -126,18 +157,10 @@ t.test('an acknowledgement that the stream does not have is seen', async (t) => 
   t.match(brokenIn(part(GOOD), ledger).join(), /one was refused with NO_QUORUM, at 1/);
 });
 
-t.test('an event is read from what audit --json shows', async (t) => {
-  const json = { revision: 4, type: 'granted', name: 'x', fencing_token: 4, place: 0, cause: null };
-  t.same(auditEventOf({ ...json, request_id: 'r' }), {
-    revision: 4,
-    type: 'granted',
-    name: 'x',
-    token: 4,
-    place: 0,
-    cause: null,
-    requestId: 'r',
-  });
-  t.equal(auditEventOf({ ...json, request_id: null }).requestId, null);
+t.test('who is let in where it is disabled is seen', async (t) => {
+  const rule = event(1, 'disabled', { name: '', place: 1 });
+  const faults = brokenIn(part([rule, event(2, 'granted')]));
+  t.match(faults[0], /let in where that is disabled: a at 2: granted while \* is disabled/);
 });
 
 t.test('of many faults three are told and the rest is counted', async (t) => {

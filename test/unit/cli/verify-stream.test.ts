@@ -13,6 +13,7 @@ import {
   differingBlocks,
   type ShownLock,
   StreamModel,
+  StreamRule,
 } from '../../../src/cli/verify/stream-model.js';
 import { ErrorCode, HoldfastError } from '../../../src/client/errors.js';
 import type { Json } from '../../../src/wire/event-json.js';
@@ -47,59 +48,129 @@ function shown(name: string, token: number, waiters: number, lastRevision: numbe
   return { name, token, waiters, lastRevision };
 }
 
-function modelOf(events: readonly Json[], first = 1) {
-  const findings = new Findings();
-  const model = new StreamModel(first, findings);
+/** One event that breaks a rule. */
+interface Fault {
+  readonly rule: StreamRule;
+  readonly revision: number;
+  readonly name: string;
+  readonly found: string;
+}
+
+function modelOf(events: readonly Json[], first = 1, isWhole = true) {
+  const faults: Fault[] = [];
+  const add = (rule: StreamRule, revision: number, name: string, found: string): void => {
+    faults.push({ rule, revision, name, found });
+  };
+  const model = new StreamModel(first, { add }, isWhole);
   for (const event of events) model.take(event);
-  return { model, findings };
+  return { model, faults };
+}
+
+function rule(revision: number, type: 'disabled' | 'enabled', name: string, isPrefix = true): Json {
+  return { type, revision, name, fencing_token: 0, place: isPrefix ? 1 : 0 };
+}
+function said(revision: number, type: 'refused' | 'fenced' | 'expelled', name = 'a'): Json {
+  return { type, revision, name, fencing_token: 3, place: 4 };
 }
 
 t.test('a stream that could have happened has no fault', async (t) => {
-  const { model, findings } = modelOf(STORY);
-  t.strictSame(findings.told, []);
+  const { model, faults } = modelOf(STORY);
+  t.strictSame(faults, []);
   t.equal(model.next, 10);
   t.strictSame([...model.activeNames()], ['a']);
+  t.strictSame([...model.holders()], [['a', 7]]);
   t.equal(model.compare(shown('a', 7, 1, 7)), null);
   t.equal(model.compare(shown('b', 0, 0, 9)), null);
 });
 
 t.test('a stream that begins late leaves open what was before', async (t) => {
   for (let first = 2; first <= 9; first += 1) {
-    const { model, findings } = modelOf(STORY.slice(first - 1), first);
-    t.strictSame(findings.told, [], `from ${first}`);
+    const { model, faults } = modelOf(STORY.slice(first - 1), first);
+    t.strictSame(faults, [], `from ${first}`);
     t.equal(model.compare(shown('a', 7, 1, 7)), null);
     t.equal(model.compare(shown('old', 1, 3, 1)), null, 'a lock of before');
   }
 });
 
-t.test('each rule that is broken is told with revision and lock', async (t) => {
-  const cases: [RegExp, readonly Json[]][] = [
-    [/revisions 2 to 3 are missing/, [granted(1, 'a'), granted(4, 'b')]],
-    [/it comes after revision 2/, [granted(1, 'a'), granted(2, 'b'), granted(2, 'c')]],
-    [/granted with token 9/, [granted(1, 'a', 0, 9)]],
-    [/token 1 is not above token 1/, [granted(1, 'a'), granted(2, 'b', 0, 1)]],
-    [/granted while token 1 has not ended/, [granted(1, 'a'), granted(2, 'a')]],
+t.test('each rule that is broken is told, with revision and lock', async (t) => {
+  const { Order, Tokens, Holders, Queues, Disabled } = StreamRule;
+  const cases: [StreamRule, RegExp, readonly Json[]][] = [
+    [Order, /revisions 2 to 3 are missing/, [granted(1, 'a'), granted(4, 'b')]],
+    [Order, /it comes after revision 2/, [granted(1, 'a'), granted(2, 'b'), granted(2, 'c')]],
+    [Tokens, /granted with token 9/, [granted(1, 'a', 0, 9)]],
+    [Tokens, /token 1 is not above token 1/, [granted(1, 'a'), granted(2, 'b', 0, 1)]],
+    [Holders, /granted while token 1 has not ended/, [granted(1, 'a'), granted(2, 'a')]],
     [
+      Queues,
       /granted past those who wait/,
       [granted(1, 'a'), queued(2, 'a'), ended(3, 'a', 1), granted(4, 'a')],
     ],
     [
+      Queues,
       /place 3 is granted, first is 2/,
       [granted(1, 'a'), queued(2, 'a'), queued(3, 'a'), ended(4, 'a', 1), granted(5, 'a', 3)],
     ],
-    [/place 2 is granted, first is nobody/, [granted(1, 'b'), granted(2, 'a', 2)]],
-    [/token 7 ended, and token 1 holds it/, [granted(1, 'a'), ended(2, 'a', 7)]],
-    [/token 1 ended, and nobody holds it/, [granted(1, 'a'), ended(2, 'a', 1), ended(3, 'a', 1)]],
-    [/queued at place 1/, [granted(1, 'a'), queued(2, 'a', 1)]],
-    [/place 9 leaves, and is not in the queue/, [granted(1, 'a'), left(2, 'a', 9)]],
-    [/of a kind that is not known: melted/, [{ ...granted(1, 'a'), type: 'melted' }]],
+    [Queues, /place 2 is granted, first is nobody/, [granted(1, 'b'), granted(2, 'a', 2)]],
+    [Holders, /token 7 ended, and token 1 holds it/, [granted(1, 'a'), ended(2, 'a', 7)]],
+    [
+      Holders,
+      /token 1 ended, and nobody holds it/,
+      [granted(1, 'a'), ended(2, 'a', 1), ended(3, 'a', 1)],
+    ],
+    [Queues, /queued at place 1/, [granted(1, 'a'), queued(2, 'a', 1)]],
+    [Queues, /place 9 leaves, and is not in the queue/, [granted(1, 'a'), left(2, 'a', 9)]],
+    [Order, /of a kind that is not known: melted/, [{ ...granted(1, 'a'), type: 'melted' }]],
+    [Disabled, /granted while a is dis/, [rule(1, 'disabled', 'a', false), granted(2, 'a')]],
+    [Disabled, /granted while \* is dis/, [rule(1, 'disabled', ''), granted(2, 'a')]],
+    [
+      Disabled,
+      /queued while a\* is disabled/,
+      [granted(1, 'ab'), rule(2, 'disabled', 'a'), queued(3, 'ab')],
+    ],
+    [Disabled, /was already/, [rule(1, 'disabled', 'a'), rule(2, 'disabled', 'a')]],
+    [Disabled, /was not disabled/, [rule(1, 'disabled', 'a'), rule(2, 'enabled', 'a', false)]],
   ];
-  for (const [words, events] of cases) {
-    const { findings } = modelOf(events);
-    const hit = findings.told.find(({ found }) => words.test(found));
-    t.ok(hit, `${words}: ${JSON.stringify(findings.told)}`);
-    t.match(hit, { check: 'stream', where: /^revision \d+ of [abc]$/ });
+  for (const [wanted, words, events] of cases) {
+    const { faults } = modelOf(events);
+    const hit = faults.find(({ found }) => words.test(found));
+    t.ok(hit, `${words}: ${JSON.stringify(faults)}`);
+    t.equal(hit?.rule, wanted, String(words));
+    t.match(hit, { revision: Number, name: /^[abc]*$/ });
   }
+});
+
+t.test('what operators and guards say is no fault, and no lock changes hands by it', async (t) => {
+  const story = [
+    granted(1, 'ab'),
+    queued(2, 'ab'),
+    rule(3, 'disabled', 'a'),
+    said(4, 'refused', 'ab'),
+    said(5, 'fenced', 'ab'),
+    ended(6, 'ab', 1),
+    granted(7, 'ab', 2),
+    granted(8, 'b'),
+    said(9, 'expelled', ''),
+    rule(10, 'enabled', 'a'),
+    granted(11, 'ac'),
+  ];
+  const { model, faults } = modelOf(story);
+  t.strictSame(faults, []);
+  t.strictSame(
+    [...model.holders()],
+    [
+      ['ab', 7],
+      ['b', 8],
+      ['ac', 11],
+    ],
+  );
+  t.strictSame(modelOf(story.slice(9), 10).faults, [], 'the rule may be older than the stream');
+});
+
+t.test('where only a prefix is told, revisions of others lie between', async (t) => {
+  const { faults } = modelOf([granted(3, 'a'), ended(7, 'a', 3)], 1, false);
+  t.strictSame(faults, []);
+  const { faults: late } = modelOf([granted(3, 'a'), granted(2, 'ab')], 1, false);
+  t.match(late, [{ rule: StreamRule.Order, found: 'it comes after revision 3' }, Object]);
 });
 
 t.test('a lock that is shown otherwise than the stream left it is told', async (t) => {
@@ -232,7 +303,11 @@ t.test('a stream that is cut while it is read ends the reading', async (t) => {
 });
 
 t.test('findings are told up to a bound, and counted beyond it', async (t) => {
-  const { findings } = modelOf(Array.from({ length: 100 }, (_, at) => granted(2 * at + 2, 'x')));
+  const node = new FakeNode(Array.from({ length: 100 }, (_, at) => granted(2 * at + 1, 'x')));
+  node.locks = [];
+  const findings = new Findings();
+  await checkStream(node, findings);
+  t.match(findings.told[0], { check: 'stream', where: 'revision 3 of x' });
   t.equal(findings.told.length, Findings.MAX);
   t.ok(findings.leftOut > 100);
   t.ok(findings.isFull);
