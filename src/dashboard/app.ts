@@ -147,11 +147,13 @@ function Locks() {
   const [open, setOpen] = useState('');
   const [lock, setLock] = useState<Lock | null>(null);
   useEffect(() => {
-    const look = async (): Promise<void> => {
+    const look = async (isWanted: () => boolean): Promise<void> => {
       const page = await readLocks(prefix, LOCKS_SHOWN);
+      const opened = open === '' ? null : await readLock(open);
+      if (!isWanted()) return;
       setRows(page.locks);
       setHasMore(page.next_cursor !== null);
-      setLock(open === '' ? null : await readLock(open));
+      setLock(opened);
     };
     return repeated(look);
   }, [prefix, open]);
@@ -246,12 +248,15 @@ function Plots({ figures }: { figures: readonly Figure[] }) {
   </section>`;
 }
 
-/** Calls `look` now and again and again; returns how to stop. What fails is asked again. */
-function repeated(look: () => Promise<void>): () => void {
+/**
+ * Calls `look` now and again and again; returns how to stop. What fails is asked again. A look that
+ * ends after the stop is not wanted any more: it would show what was asked for before.
+ */
+function repeated(look: (isWanted: () => boolean) => Promise<void>): () => void {
   let isOver = false;
   const go = async (): Promise<void> => {
     try {
-      await look();
+      await look(() => !isOver);
     } catch {
       // The node is away or has no leader: the header says so, the next look may succeed.
     }
