@@ -196,8 +196,8 @@ const LOCKS: readonly Plant[] = [
   {
     name: 'locks: a sweep that stopped at its bound counts as done',
     file: 'core/locks/sweep.ts',
-    find: 'state.isDrained = areLeasesDrained && areWaitsDrained && areSessionsDrained;',
-    replace: 'state.isDrained = areLeasesDrained || areWaitsDrained || areSessionsDrained || true;',
+    find: 'areLeasesDrained && areWaitsDrained && isGraceOver && areSessionsDrained;',
+    replace: 'areLeasesDrained || areWaitsDrained || isGraceOver || true;',
   },
   {
     name: 'locks: what expired answers released',
