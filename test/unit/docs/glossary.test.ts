@@ -9,6 +9,7 @@ import {
   SettingNumber,
 } from '../../../src/core/locks/settings.js';
 import { EntryKind, MessageKind } from '../../../src/core/raft/message.js';
+import { BACKUP_FORMAT } from '../../../src/io/backup/backup-record.js';
 import { RECORD_HEADER_BYTES } from '../../../src/io/log/record.js';
 import { segmentFolder } from '../../../src/io/log/segment-files.js';
 import { DISK_ID_BYTES, encodeState } from '../../../src/io/log/state-record.js';
@@ -100,6 +101,7 @@ t.test('the fields that a refusal names are those of the decoders', async (t) =>
 t.test('versions and sizes are the constants of the code', async (t) => {
   const constants: Readonly<Record<string, number>> = {
     FRAME_VERSION,
+    BACKUP_FORMAT,
     OPERATION_VERSION,
     PEER_VERSION,
     PEER_HEADER_BYTES,
