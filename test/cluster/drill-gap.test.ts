@@ -9,7 +9,8 @@ import { ExitCode } from '../../src/cli/exit-codes.js';
 import { runCli } from './cli.js';
 import { scratch } from './drill-run.js';
 
-const GAP = /the audit stream has every revision once, in order: revision \d+ is missing/;
+const GAP =
+  /the audit stream has every revision once, in order: \S+ at \d+: revision \d+ is missing/;
 
 /** A drill starts six processes and mostly waits: two at a time do not disturb each other. */
 t.jobs = 2;

@@ -116,8 +116,9 @@ export class StreamModel {
     if (revision < this.next) {
       this.tell(Order, revision, name, `it comes after revision ${this.next - 1}`);
     } else if (revision > this.next && this.isWhole) {
-      const found = `revisions ${this.next} to ${revision - 1} are missing before it`;
-      this.tell(Order, revision, name, found);
+      const [first, last] = [this.next, revision - 1];
+      const gap = first === last ? `revision ${first} is` : `revisions ${first} to ${last} are`;
+      this.tell(Order, revision, name, `${gap} missing before it`);
     }
     this.next = Math.max(this.next, revision + 1);
   }
