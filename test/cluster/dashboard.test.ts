@@ -112,6 +112,40 @@ t.test('the dashboard in headless Chromium', { skip: skipsBrowser }, async (t) =
     await page.close();
   });
 
+  await t.test(
+    'an answer that was asked for before a lock was opened does not close it',
+    async (t) => {
+      const { page } = await open(browser, base, { viewport: SIZES[0] });
+      await page.locator('#locks').getByText('jobs/nightly').waitFor();
+      const lists = '**/v1/locks?*';
+      let [isHeld, letGo] = [false, (): void => undefined];
+      await page.route(lists, async (route) => {
+        if (!isHeld) {
+          const released = new Promise<void>((resolve) => {
+            letGo = resolve;
+          });
+          isHeld = true;
+          await released;
+        }
+        await route.continue();
+      });
+      await waitFor('a list to be held up', () => isHeld);
+      await page.locator('#locks').getByText('jobs/nightly').click();
+      await page.locator('#queue').waitFor();
+      await page.evaluate(`window.queueClosed = 0; new MutationObserver((changes) => {
+      for (const { removedNodes } of changes)
+        for (const node of removedNodes) if (node.id === 'queue') window.queueClosed += 1;
+    }).observe(document.body, { childList: true, subtree: true })`);
+      const late = page.waitForResponse(lists);
+      letGo();
+      await late;
+      await page.waitForResponse(lists);
+      t.equal(await page.evaluate('window.queueClosed'), 0);
+      await page.unrouteAll({ behavior: 'wait' });
+      await page.close();
+    },
+  );
+
   await t.test('goes on when the leader is killed', async (t) => {
     const killed = await aimAtFollower();
     const { page } = await open(browser, base, { viewport: SIZES[0] });
