@@ -31,7 +31,8 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [ExitCode.Usage]: 'The command line or a value cannot be understood; nothing was done.',
   [ExitCode.Unavailable]: 'No leader with a majority answered in time, or no node at all.',
   [ExitCode.Lost]:
-    'The lease or session was lost; `lock` has ended its command, or not started it.',
+    'The lease or session was lost; `lock` has ended its command, not started it, or found the ' +
+    'lease ended behind it.',
   [ExitCode.Fault]: 'A fault of the program, or its watchdog was killed. Please report it.',
   [ExitCode.Disk]: 'The data folder of the node is damaged; the message says what to do.',
   [ExitCode.Busy]:

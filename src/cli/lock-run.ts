@@ -115,7 +115,12 @@ async function runHolding(
     end = await watchdog.ended;
     stopFeeding();
   }
-  await releaseQuietly(run, lease, end);
+  const lostTo = await release(run, lease, end);
+  if (lostTo !== null && end?.kind !== 'lost') {
+    const words = `the lease of ${run.name} had ended while the command ran (${lostTo})`;
+    run.fail('LEASE_EXPIRED', words);
+    return ExitCode.Lost;
+  }
   if (end === null || end.kind === 'refused') {
     if (desk.first !== null) return exitCodeOfSignal(desk.first);
   }
@@ -154,19 +159,26 @@ function feedDeadlines(lease: CommandLease, watchdog: WatchdogProcess): () => vo
   };
 }
 
-/** The command is gone, so a failure to release costs others a wait and changes no result. */
-async function releaseQuietly(
+/**
+ * The command is gone, so a failure to release costs others a wait and changes no result. One
+ * answer does: the lease had ended already, by force or by time, so the command ran on without it.
+ * Resolves with how it had ended, or null.
+ */
+async function release(
   run: LockRun,
   lease: CommandLease,
   end: CommandEnd | null,
-): Promise<void> {
+): Promise<string | null> {
   try {
     await lease.release();
   } catch (error) {
-    if (end?.kind === 'lost') return;
+    if (end?.kind === 'lost') return null;
+    const { code, details } = Object(error) as { code?: string; details?: { leaseEnd?: string } };
+    if (code === 'STALE_LEASE') return details?.leaseEnd ?? 'unknown';
     const leftMs = Math.max(0, Math.ceil(lease.remainingMs()));
     run.say(`${run.name} was not released (${String(error)}); it ends by itself in ${leftMs}ms`);
   }
+  return null;
 }
 
 function exitCodeOfEnd(run: LockRun, end: CommandEnd | null): number {

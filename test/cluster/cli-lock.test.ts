@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { ExitCode } from '../../src/cli/exit-codes.js';
@@ -184,6 +184,24 @@ t.test('a stopped CLI: its command is gone before the next one starts', async (t
   t.equal(second.out, 'alone\n');
   first.signal('SIGCONT');
   t.equal((await first.ended).status, ExitCode.Lost);
+});
+
+t.test('a lease that was ended by force while the command ran is 70, and says so', async (t) => {
+  const folder = t.testdir();
+  const go = path.join(folder, 'go');
+  const script = `while [ ! -e ${go} ]; do sleep 0.02; done; exit 0`;
+  const cli = new Cli(t, lockWords('forced', script, '--ttl', '10m'), ENDPOINTS);
+  const { holder } = await waitFor('the lock to be held', async () => {
+    const lock = await client.get('forced');
+    return lock.holder === null ? null : lock;
+  });
+  const { token = 0 } = holder ?? {};
+  const words = { actor: 'ops@bastion', reason: 'it hangs' };
+  await client.admin.forceRelease('forced', { token }, words);
+  writeFileSync(go, '');
+  const { status, err } = await cli.ended;
+  t.equal(status, ExitCode.Lost, err);
+  t.match(err, /LEASE_EXPIRED: the lease of forced had ended while the command ran \(forced\)/);
 });
 
 t.test('the lock survives a leader change', async (t) => {
